@@ -8,13 +8,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from openai import BadRequestError, InternalServerError, NotFoundError
 
 from parser import write_call
 from proxy.errors import StoreError
-from proxy.ingress.history import Draft, keep
-from proxy.ingress.request_log import RequestLog
 from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.stores import KeyedStore, MemoryKeyValue
@@ -277,12 +274,14 @@ async def test_by_default_nothing_is_kept_but_in_the_data_folder(
 async def test_an_answer_is_not_over_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     to_be_stored, may_be_stored = asyncio.Event(), asyncio.Event()
 
-    async def keep_later(request: web.Request, draft: Draft, entry: RequestLog) -> None:
+    save = KeyedStore.save
+
+    async def save_later(*stored: Any, **more: Any) -> bool:
         to_be_stored.set()
         await may_be_stored.wait()
-        await keep(request, draft, entry)
+        return await save(*stored, **more)
 
-    monkeypatch.setattr("proxy.ingress.responses.keep", keep_later)
+    monkeypatch.setattr(KeyedStore, "save", save_later)
     async with talking("Hello") as (client, _), aiohttp.ClientSession() as session:
         body = {"model": "m", "input": "hi", "stream": True}
         async with session.post(f"{client.base_url}responses", json=body) as response:

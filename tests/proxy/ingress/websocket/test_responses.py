@@ -7,7 +7,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-from msgspec.structs import replace
 from openai import AsyncOpenAI
 from openai.types.responses import ResponsesServerEvent
 from pydantic import TypeAdapter
@@ -15,16 +14,12 @@ from pydantic import TypeAdapter
 from parser import write_call
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
-from proxy.ingress.websocket import responses
-from proxy.ingress.websocket.responses import Recent
 from proxy.server import running_server
 from proxy.settings import Settings
-from proxy.stores import make_store
 from tests.support.memory_backend import USAGE, MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.responses_grammar import check_events
 from tests.support.sockets import Talk, socket_to, talk
-from tests.support.stored import RESPONSE, SECOND, find_item
 from tests.support.talking import TOOLS, GatedBackend, shown
 
 ENDS = ("response.completed", "response.failed", "response.incomplete", "error")
@@ -193,7 +188,7 @@ async def test_one_response_is_made_at_a_time_and_the_others_wait() -> None:
 
 
 async def test_streams_run_beside_each_other_and_name_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_STREAMS", 2)
+    monkeypatch.setattr("proxy.ingress.websocket.responses.MAX_STREAMS", 2)
     backend = GatedBackend(["One", "Two"])
     async with socket_to("/responses", backend=backend) as (socket, _):
         for stream in ("a", "b", "c"):
@@ -209,7 +204,7 @@ async def test_streams_run_beside_each_other_and_name_themselves(monkeypatch: py
 
 
 async def test_more_than_a_few_waiting_requests_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "MAX_QUEUED", 2)
+    monkeypatch.setattr("proxy.ingress.websocket.responses.MAX_QUEUED", 2)
     backend = GatedBackend(["One", "Two", "Three"])
     async with socket_to("/responses", backend=backend) as (socket, _):
         await socket.say("response.create", model="m", input="hi")
@@ -228,7 +223,7 @@ async def test_an_item_is_found_again_on_its_connection() -> None:
 
 
 async def test_a_late_first_word_does_not_hold_the_opening_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses, "HEAD_WAIT", 0.01)
+    monkeypatch.setattr("proxy.ingress.websocket.responses.HEAD_WAIT", 0.01)
 
     class Slow(GatedBackend):
         async def _gated(self, batches: Any) -> Any:
@@ -249,9 +244,9 @@ async def test_a_fault_of_ours_is_told_without_its_trace(monkeypatch: pytest.Mon
         raise ZeroDivisionError
 
     async with socket_to("/responses", "Hello", "Hello") as (socket, _):
-        monkeypatch.setattr(responses, "keep", fail)
+        monkeypatch.setattr("proxy.ingress.websocket.responses.keep", fail)
         assert (await ask(socket))[-1]["type"] == "response.failed"
-        monkeypatch.setattr(responses, "begin_draft", fail)
+        monkeypatch.setattr("proxy.ingress.websocket.responses.begin_draft", fail)
         (error,) = await ask(socket)
         assert error["status"] == 500
     assert "ZeroDivision" not in str(socket.received)
@@ -292,43 +287,31 @@ async def test_openai_pythons_own_connection_is_served() -> None:
                     return
 
 
-# What a connection remembers, in front of a store in memory
+# What a connection remembers
 
 
-async def test_what_a_connection_remembers_comes_before_the_store_and_gives_way_to_it() -> None:
-    async with make_store("memory") as store:
-        await store.save(RESPONSE)
-        near = Recent(store)
-        near.add(replace(RESPONSE, created_at=2))
-        assert await near.load("resp_1", "me") == replace(RESPONSE, created_at=2)
-        assert await find_item(near, "msg_2", "me") == RESPONSE.output[0]
-        near.forget("resp_1")
-        near.forget("resp_1")
-        assert await near.load("resp_1", "me") == RESPONSE
-        assert await find_item(near, "msg_1", "me") == RESPONSE.input[0]
-        assert await near.items("conv_x", "me") is None
-
-
-async def test_an_item_of_several_responses_is_found_as_long_as_one_of_them_is_remembered() -> None:
-    async with make_store("none") as store:
-        near = Recent(store)
-        near.add(RESPONSE)
-        near.add(replace(SECOND, input=(*RESPONSE.input, *RESPONSE.input, *RESPONSE.output)))
-        near.forget("resp_1")
-        ids = ["msg_1", "msg_2", "msg_2", "msg_3"]
-        assert await near.find_items(ids, "me") == {"msg_1": RESPONSE.input[0], "msg_2": RESPONSE.output[0]}
-        near.forget("resp_2")
-        assert await near.find_items(ids, "me") == {}
-
-
-@pytest.mark.parametrize(("name", "limit"), [("MAX_RECENT", 1), ("MAX_RECENT_BYTES", 100)])
-async def test_the_oldest_that_it_remembers_goes_first_when_there_is_too_much(
-    monkeypatch: pytest.MonkeyPatch, name: str, limit: int
+@pytest.mark.parametrize(("name", "limit"), [("MAX_RECENT", 1), ("MAX_RECENT_BYTES", 1_500)])
+@pytest.mark.parametrize("kept", [True, False])
+async def test_the_oldest_that_it_remembers_goes_first_and_is_found_where_it_was_stored(
+    monkeypatch: pytest.MonkeyPatch, name: str, limit: int, kept: bool
 ) -> None:
-    monkeypatch.setattr(responses, name, limit)
-    async with make_store("memory") as store:
-        near = Recent(store)
-        near.add(RESPONSE)
-        near.add(SECOND)
-        assert await near.load("resp_1", "me") is None
-        assert await near.load("resp_2", "me") == SECOND
+    monkeypatch.setattr(f"proxy.ingress.websocket.responses.{name}", limit)
+    async with socket_to("/responses", "x" * 800, "y" * 800, "z" * 800, "Four", store="memory") as (socket, _):
+        first, second = [(await ask(socket, store=kept))[-1]["response"]["id"] for _ in range(2)]
+        assert text_of(await ask(socket, previous_response_id=second, store=False)) == "z" * 800
+        end = (await ask(socket, previous_response_id=first))[-1]
+        assert end.get("error", {}).get("code") == (None if kept else "previous_response_not_found")
+
+
+async def test_an_item_is_found_as_long_as_one_response_with_it_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.ingress.websocket.responses.MAX_RECENT", 1)
+    async with socket_to("/responses", "Remember beans.", "Yes.", "So.", "New.", store="none") as (socket, backend):
+        first = (await ask(socket))[-1]["response"]
+        refer = [{"type": "item_reference", "id": first["output"][0]["id"]}, {"role": "user", "content": "And?"}]
+        # In each of these it stands too, and the one before is forgotten.
+        for text in ("Yes.", "So."):
+            assert text_of(await ask(socket, refer)) == text
+            assert "Remember beans." in str(backend.prompts[-1].parts)
+        await ask(socket, "Something else.")
+        (error,) = await ask(socket, refer)
+        assert error["status"] == 404
