@@ -106,7 +106,6 @@ INSIDE: Mapping[str, Sequence[str]] = {
         "backends/codex/test_quota.py",
         "backends/codex/test_reduction.py",
         "backends/codex/test_requests.py",
-        "backends/codex/test_versions.py",
         "backends/test_event_queue.py",
         "backends/test_restart_policy.py",
         "backends/test_session_life.py",
@@ -126,8 +125,6 @@ INSIDE: Mapping[str, Sequence[str]] = {
     ],
     "a fault or a moment that nobody outside can bring about": [
         "backends/codex/test_baseline.py",
-        "backends/test_every_operation.py",
-        "backends/test_faults.py",
         "backends/test_supervision.py",
         "ingress/background/test_jobs.py",
         "ingress/background/test_leases.py",

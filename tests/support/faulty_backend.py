@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from proxy.backends.codex import CodexBackend, Deadlines, SessionOptions
-from proxy.backends.restart_policy import RestartPolicy
+from proxy.backends.codex import CodexBackend, Deadlines, RestartPolicy, SessionOptions
 from proxy.contracts import TextBackend, TextPiece, TurnEnded
 from proxy.errors import BackendError
 from proxy.rpc import ChildTransport, Launch, Transport

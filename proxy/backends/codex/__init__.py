@@ -38,6 +38,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..restart_policy import RestartPolicy as RestartPolicy
     from .backend import CodexBackend as CodexBackend
     from .backend import codex_backend as codex_backend
     from .config import Provider as Provider
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
     from .versions import release_of as release_of
     from .versions import standing_of as standing_of
 
+# The module of each name.
 _WHERE: Mapping[str, str] = {
+    "RestartPolicy": ".restart_policy",
     "CodexBackend": "backend",
     "codex_backend": "backend",
     "Provider": "config",

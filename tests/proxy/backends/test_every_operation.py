@@ -12,8 +12,7 @@ from functools import partial
 
 import pytest
 
-from proxy.backends.codex import CodexBackend, SessionOptions
-from proxy.backends.restart_policy import RestartPolicy
+from proxy.backends.codex import CodexBackend, RestartPolicy, SessionOptions
 from proxy.rpc import RpcObject, Transport
 from tests.support.fake_app_server import FakeAppServer
 from tests.support.faulty_app_server import TEXT, usual_turn

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.backends.restart_policy import RestartPolicy
+from proxy.backends.codex import RestartPolicy
 from proxy.contracts import TextBackend
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject

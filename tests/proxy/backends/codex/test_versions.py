@@ -7,8 +7,13 @@ import tomllib
 
 import pytest
 
-from proxy.backends.codex.versions import FLOORS, SUPPORTED_SINCE, Support, standing_of, written
+from proxy.backends.codex import Support, standing_of
+from proxy.backends.codex.versions import FLOORS, SUPPORTED_SINCE
 from tests.support.codex_programs import ROOT
+
+
+def written(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 @pytest.mark.parametrize(
