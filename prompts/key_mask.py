@@ -23,12 +23,13 @@ MASK = "[call key]"
 _PIECE = 65_536
 
 # Escapes of letters and digits in JSON, HTML and URLs. Hardly anybody writes one, so most requests are read just once.
-# One by one, as a search for a pattern's own first character is six times as fast as one for any of three.
-_ENCODED = (
-    re.compile(r"\\u00[3467]", re.IGNORECASE),
-    re.compile(r"&(?:amp;)*+#", re.IGNORECASE),
-    re.compile(r"%(?:25)*+[3467]"),
-)
+# One by one, as a search for a pattern's own first character is six times as fast as one for any of three; and that
+# character alone is found to be missing in a twentieth of the time.
+_ENCODED = {
+    "\\": re.compile(r"\\u00[3467]", re.IGNORECASE),
+    "&": re.compile(r"&(?:amp;)*+#", re.IGNORECASE),
+    "%": re.compile(r"%(?:25)*+[3467]"),
+}
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
 
 
@@ -42,7 +43,7 @@ def holds_word(word: str, strings: Iterable[str]) -> bool:
     for _ in range(ROUNDS):
         if word in _unstyled(text):
             return True
-        if not any(pattern.search(text) for pattern in _ENCODED):
+        if not any(first in text and pattern.search(text) for first, pattern in _ENCODED.items()):
             return False
         text = unquote(html.unescape(json_unescape(text)))
     return word in _unstyled(text)

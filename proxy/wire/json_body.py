@@ -67,7 +67,7 @@ def writes_more(body: bytes, most: int) -> bool:
     Mostly a look at all bytes is enough. Only where there are too many `openings`, text included, are the strings
     passed over, one by one, so that other threads get their turn.
     """
-    if openings(body) <= most:
+    if len(body) <= most or openings(body) <= most:
         return False
     bare = body.replace(rb"\\", b"").replace(rb"\"", b"")  # what is left of quotes begins or ends a string
     values, at = 0, 0
