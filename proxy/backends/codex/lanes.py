@@ -74,10 +74,11 @@ class HeldThread(Struct, eq=False):
     def say(self, prompt: Prompt) -> Unsaid:
         """What of the prompt's conversation it does not hold yet. Raises `BackendError` when that is too long."""
         *_, outputs = self.identity
-        new = conversation(prompt)[self.count :]
+        said = conversation(prompt)
+        new = said[self.count :]
         last = max((place for place, item in enumerate(new) if not is_asked(item, outputs=outputs)), default=-1)
         reminds = self._reminds(prompt)
-        ours = [item for item in prompt.items if item.ours and (reminds or item.ours is not OwnLine.REMINDER)]
+        ours = [item for item in prompt.items[len(said) :] if reminds or item.ours is not OwnLine.REMINDER]
         newest = [part for item in (*new[last + 1 :], *ours) for part in item.parts]
         # What stands in the thread has no such limit.
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
@@ -95,9 +96,10 @@ class HeldThread(Struct, eq=False):
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
-        if OwnLine.REMINDER not in [item.ours for item in prompt.items]:
+        said = conversation(prompt)
+        if OwnLine.REMINDER not in [item.ours for item in prompt.items[len(said) :]]:
             return False
-        behind = self.characters + weight(conversation(prompt)[self.count :]) - (self.reminded_at or 0)
+        behind = self.characters + weight(said[self.count :]) - (self.reminded_at or 0)
         return self.reminded_at is None or behind >= REMINDED_FOR
 
     def hold(self, prompt: Prompt, answer: bytes, usage: Usage, turn_id: str | None = None) -> None:
@@ -132,8 +134,11 @@ def identity(prompt: Prompt, *, outputs: bool = False) -> Identity:
 
 
 def conversation(prompt: Prompt) -> Sequence[Item]:
-    """What somebody said, without lines of ours."""
-    return [item for item in prompt.items if item.ours is None]
+    """What somebody said, without lines of ours, which stand at the end."""
+    end = len(prompt.items)
+    while end and prompt.items[end - 1].ours is not None:
+        end -= 1
+    return [*prompt.items[:end]]
 
 
 def weight(items: Sequence[Item]) -> int:
