@@ -135,6 +135,7 @@ INSIDE: Mapping[str, Sequence[str]] = {
         "ingress/test_locks.py",
         "ingress/test_loop_lag.py",
         "ingress/test_models.py",
+        "ingress/test_request_log.py",
         "ingress/websocket/test_socket.py",
     ],
     "an address that no test may listen at": ["ingress/test_admission.py"],

@@ -11,8 +11,19 @@ from structlog.testing import capture_logs
 from parser import write_call
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
+from proxy.ingress.request_log import RequestLog
 from tests.support.http_client import client
 from tests.support.memory_backend import Script
+
+
+@pytest.mark.parametrize(("whole", "outcome", "status"), [(True, "done", 200), (False, "client gone", None)])
+def test_a_client_that_hangs_up_has_gone_only_when_something_was_still_to_come(
+    whole: bool, outcome: str, status: int | None
+) -> None:
+    entry = RequestLog("req_1", "POST", "/chat/completions", whole=whole)
+    with capture_logs() as lines:
+        entry.write(None)
+    assert (lines[0]["outcome"], lines[0]["status"]) == (outcome, status)
 
 
 async def line_of(method: str, path: str, *answers: Script, headers: Mapping[str, str] = {}, **body: Any) -> Any:
