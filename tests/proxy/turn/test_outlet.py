@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import write_call
-from prompts import MASK, PROFILES, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
+from prompts import MASK, PROFILES, PastCall, Text, ToolResult
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -34,10 +33,8 @@ from tests.support.memory_backend import USAGE, Script, pieces
 from .keyed import key_in, written
 from .playing import (
     BROKEN,
-    LENIENT,
     READ_A,
     READ_B,
-    STRICT,
     UNDECLARED,
     UNFIT,
     ask,
@@ -46,30 +43,16 @@ from .playing import (
     leaving,
     play,
 )
+from .ways import ALL_STRICT, AS_JSON, DEMANDED, FITTING, FREE, GOES_ROUND, LIVE, WHOLE, Way, after
 
-LOOPED = (PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),))) * 2
 NOTE = (PastCall("c", "read_note", '{"path":"c.md"}'), ToolResult("c", (Text("A note"),)))
-LIVE: Mapping[str, Any] = {"options": keyless_model(CallRelease.LIVE)}
 WELL, SO, NOW = "Well.\n", "\nSo.\n", "\nNow.\n"
 END = AnswerMessageEnded()
-
-
-def after(*entries: Any, **changes: Any) -> Any:
-    return ask(transcript=Transcript((UserTurn((Text("Read it."),)), *entries)), **changes)
-
-
-FREE: Mapping[str, Any] = {}
-ALL_STRICT = {"request": ask(registry=STRICT)}
-WHOLE = {"request": ask(streamed=False)}
-DEMANDED = {"request": ask(choice=ToolChoice(ChoiceMode.REQUIRED))}
-AS_JSON = {"request": ask(output_format=OutputFormat())}
-GOES_ROUND = {"request": after(*LOOPED)}
-ECHOES = {"request": after(*NOTE), "options": keyless_model(profile=PROFILES["small"])}
-FITTING = {"request": ask(registry=LENIENT)}
+ECHOES: Way = {**after(*NOTE), "options": keyless_model(profile=PROFILES["small"])}
 
 
 @pytest.mark.parametrize(
-    ("setting", "answer", "left"),
+    ("way", "answer", "left"),
     [
         (FREE, [WELL, READ_A, SO, BROKEN, READ_B], [[WELL], [READ_A], [SO], [], [READ_B], []]),
         (ALL_STRICT, [WELL, READ_A, SO, READ_B], [[WELL], [], [], [], [READ_A, SO, READ_B]]),
@@ -84,13 +67,13 @@ FITTING = {"request": ask(registry=LENIENT)}
     ids=["free", "strict", "not streamed", "demanded", "JSON", "broken", "goes round", "no echo", "calls"],
 )
 async def test_what_is_kept_leaves_with_a_good_call_or_where_calls_go_together_at_the_end(
-    setting: Mapping[str, Any], answer: Sequence[str], left: object
+    way: Way, answer: Sequence[str], left: object
 ) -> None:
-    assert [in_short(events) for events in await leaving(*answer, **setting)] == left
+    assert [in_short(events) for events in await leaving(*answer, **way)] == left
 
 
 @pytest.mark.parametrize(
-    ("setting", "answer", "second", "left"),
+    ("way", "answer", "second", "left"),
     [
         (FITTING, [WELL, UNFIT, SO, READ_A, BROKEN], "", [[WELL], [], [], [], [], [UNFIT, SO, READ_A]]),
         (FITTING, [WELL, UNFIT, SO, READ_A], "No.", [[WELL], [], [], [], [END, "No."]]),
@@ -106,9 +89,9 @@ async def test_what_is_kept_leaves_with_a_good_call_or_where_calls_go_together_a
     ],
 )
 async def test_else_it_leaves_only_if_a_second_answer_is_no_better(
-    setting: Mapping[str, Any], answer: Sequence[str], second: str, left: object
+    way: Way, answer: Sequence[str], second: str, left: object
 ) -> None:
-    found = await leaving(*answer, then=[second], **setting)
+    found = await leaving(*answer, then=[second], **way)
     assert [in_short(events) for events in found] == left
 
 
@@ -117,11 +100,9 @@ async def test_else_it_leaves_only_if_a_second_answer_is_no_better(
     st.sampled_from([FREE, ALL_STRICT, WHOLE, DEMANDED, LIVE]),
     st.integers(0, 9),
 )
-def test_events_leave_once_and_in_order_and_none_is_lost(
-    answer: Sequence[str], setting: Mapping[str, Any], chunk: int
-) -> None:
+def test_events_leave_once_and_in_order_and_none_is_lost(answer: Sequence[str], way: Way, chunk: int) -> None:
     text = READ_B + "".join(answer)
-    outcome = asyncio.run(play(text, chunk=chunk, **setting))
+    outcome = asyncio.run(play(text, chunk=chunk, **way))
     assert "".join(map(str, in_short(outcome.events))) == text
 
 
@@ -145,9 +126,9 @@ async def test_it_leaves_as_it_comes_and_reasoning_waits_for_its_end() -> None:
     ]
 
 
-@pytest.mark.parametrize("setting", [ALL_STRICT, GOES_ROUND])
-async def test_one_that_may_be_kept_does_not_leave_so(setting: Mapping[str, Any]) -> None:
-    found = await leaving(WELL, READ_A[:50], READ_A[50:], SO, READ_B, **{**setting, **LIVE})
+@pytest.mark.parametrize("way", [ALL_STRICT, GOES_ROUND])
+async def test_one_that_may_be_kept_does_not_leave_so(way: Way) -> None:
+    found = await leaving(WELL, READ_A[:50], READ_A[50:], SO, READ_B, **{**way, **LIVE})
     assert [in_short(events) for events in found][:4] == [[WELL], [], [], []]
 
 

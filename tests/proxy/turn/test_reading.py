@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ToolRegistry
-from prompts import MASK, ChoiceMode, ToolChoice
+from prompts import MASK
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
     BackendEvent,
     MessageEnded,
     MessagePhase,
-    OutputFormat,
     Prompt,
     Reasoning,
     ReasoningEnded,
@@ -30,16 +27,13 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.tokens import CHARACTERS_PER_TOKEN
-from proxy.turn import BlockNote, CallRelease, Fate, Reason, Ruling, StreamJson, TurnOptions
+from proxy.turn import BlockNote, Fate, Reason, Ruling
 from tests.support.memory_backend import USAGE, MemoryBackend, pieces
 
 from .keyed import key_in
-from .playing import BROKEN, READ_A, READ_B, TOOLS, UNDECLARED, ask, in_short, keyless_model, leaving, outcome_of, play
+from .playing import BROKEN, READ_A, READ_B, TOOLS, UNDECLARED, ask, in_short, leaving, outcome_of, play
+from .ways import AS_JSON, DEMANDED, EARLY, FREE, LIVE, Way
 
-REQUIRED = ToolChoice(ChoiceMode.REQUIRED)
-AS_JSON = ask(output_format=OutputFormat())
-EARLY = keyless_model(stream_json=StreamJson.EARLY)
-LIVE = keyless_model(CallRelease.LIVE)
 UNREADABLE = "A tool call was taken out, because it cannot be read."
 END = AnswerMessageEnded()
 
@@ -108,23 +102,23 @@ async def test_half_a_tag_is_text_unless_the_answer_was_cut_in_it(
 
 
 async def test_so_it_is_in_what_had_to_be_json() -> None:
-    outcome = await play([TextPiece('{"a": 1} <tool_c'), CUT], request=AS_JSON)
+    outcome = await play([TextPiece('{"a": 1} <tool_c'), CUT], **AS_JSON)
     assert (outcome.text, outcome.ending) == ('{"a": 1} ', "content_filter")
 
 
 # JSON
 
 
-@pytest.mark.parametrize("options", [keyless_model(), EARLY])
-async def test_what_looks_like_a_block_may_stand_in_a_string_of_it(options: TurnOptions) -> None:
+@pytest.mark.parametrize("way", [AS_JSON, EARLY])
+async def test_what_looks_like_a_block_may_stand_in_a_string_of_it(way: Way) -> None:
     text = '{"a": "<tool_call>{x}</tool_call>"}'
     events: list[BackendEvent] = [MessagePhase("final_answer"), TextPiece(text), MessageEnded(), TurnEnded(USAGE)]
-    outcome = await play(events, request=AS_JSON, options=options)
+    outcome = await play(events, **way)
     assert (outcome.left, outcome.report.warnings) == ([AnswerText(text, "final_answer")], [])
 
 
 async def test_json_leaves_early_with_the_phase_of_its_message() -> None:
-    found = await leaving(MessagePhase("final_answer"), '{"a"', ": 1}", MessageEnded(), request=AS_JSON, options=EARLY)
+    found = await leaving(MessagePhase("final_answer"), '{"a"', ": 1}", MessageEnded(), **EARLY)
     assert found[:3] == [[], [AnswerText('{"a"', "final_answer")], [AnswerText(": 1}", "final_answer")]]
 
 
@@ -132,11 +126,11 @@ async def test_so_has_it_no_key() -> None:
     def script(prompt: Prompt) -> list[BackendEvent]:
         return [*pieces(f'{{"a": "{key_in(prompt)}"}}', 4), TurnEnded(USAGE)]
 
-    assert (await play(script, request=AS_JSON, options=EARLY)).text == f'{{"a": "{MASK}"}}'
+    assert (await play(script, **EARLY)).text == f'{{"a": "{MASK}"}}'
 
 
 async def test_text_behind_a_call_behind_json_that_left_early_is_not_json() -> None:
-    outcome = await play(f'{{"a": 1}}\n{READ_A}So: {BROKEN}done.', request=AS_JSON, options=EARLY)
+    outcome = await play(f'{{"a": 1}}\n{READ_A}So: {BROKEN}done.', **EARLY)
     assert in_short(outcome.events) == ['{"a": 1}', READ_A]
     assert outcome.report.warnings[-1:] == ["A call of the tool 'read_note' was taken out, because it cannot be read."]
 
@@ -193,24 +187,18 @@ async def test_a_stream_that_fails_ends_the_turn_behind_what_came() -> None:
 
 # However it comes
 
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "free": {},
-    "demanded": {"request": ask(choice=REQUIRED)},
-    "JSON": {"request": AS_JSON},
-    "early": {"request": AS_JSON, "options": EARLY},
-    "live": {"options": LIVE},
-}
+WAYS = {"free": FREE, "demanded": DEMANDED, "JSON": AS_JSON, "early": EARLY, "live": LIVE}
 FRAGMENTS = [READ_A, READ_B, BROKEN, UNDECLARED, "I look. ", "\n", "<tool_call>", "{}", '{"a": 1}']
 
 
-@pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @given(fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=5), size=st.integers(1, 9))
-def test_how_an_answer_is_cut_does_not_show(setting: Mapping[str, Any], fragments: list[str], size: int) -> None:
+def test_how_an_answer_is_cut_does_not_show(way: Way, fragments: list[str], size: int) -> None:
     async def told(size: int) -> object:
-        request, options = setting.get("request", ask()), setting.get("options")
+        request, options = way.get("request", ask()), way.get("options")
         outcome = await outcome_of(request, MemoryBackend(["".join(fragments), "So.", "Well."], size), options)
         # Text beside calls is left out where it is not the JSON asked for, which is not known before it is whole.
-        left = outcome.calls if request is AS_JSON else outcome.left
+        left = outcome.calls if request.output_format else outcome.left
         return left, outcome.ending, outcome.notes, outcome.report.again, outcome.report.calls
 
     async def both() -> None:

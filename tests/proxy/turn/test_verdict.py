@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import ToolRegistry
-from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, ToolResult, Transcript, UserTurn
+from prompts import AssistantText, Text, UserTurn
 from proxy.contracts import (
     AnswerMessageEnded,
     AnswerText,
@@ -26,7 +25,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import PLACEHOLDER, key_of
-from proxy.turn import CallRelease, StreamJson, TurnOptions
+from proxy.turn import TurnOptions
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.parts import text_of_parts
 
@@ -36,41 +35,24 @@ from .playing import (
     LENIENT,
     READ_A,
     READ_B,
-    STRICT,
     UNDECLARED,
     UNFIT,
     ask,
     in_short,
-    keyless_model,
     outcome_of,
     play,
 )
+from .ways import ALL_STRICT, AS_JSON, CALLED, DEMANDED, EARLY, FITTING, FREE, GOES_ROUND, LIVE, Way, after, demanding
 
 GONE = BackendError("gone", code="backend_disconnected")
 END = AnswerMessageEnded()
-CALLED = PastCall("c", "read_note", '{"path":"a.md"}'), ToolResult("c", (Text("# A"),))
 
 
-def demanding(*names: str) -> dict[str, Any]:
-    return {"request": ask(choice=ToolChoice(ChoiceMode.REQUIRED, names or None))}
-
-
-def after(*entries: Any, **changes: Any) -> dict[str, Any]:
-    return {"request": ask(transcript=Transcript((UserTurn((Text("Read it."),)), *entries)), **changes)}
-
-
-FREE: Mapping[str, Any] = {}
-DEMANDED: Mapping[str, Any] = demanding()
-FITTING, ALL_STRICT = ({"request": ask(registry=registry)} for registry in (LENIENT, STRICT))
-FITTING_CALL = {"request": ask(registry=LENIENT, choice=ToolChoice(ChoiceMode.REQUIRED))}
-AS_JSON: Mapping[str, Any] = {"request": ask(output_format=OutputFormat())}
-EARLY: Mapping[str, Any] = {**AS_JSON, "options": keyless_model(stream_json=StreamJson.EARLY)}
-FITTING_JSON = {"request": ask(registry=LENIENT, output_format=OutputFormat())}
-GOES_ROUND: Mapping[str, Any] = after(*CALLED, *CALLED)
+FITTING_CALL = demanding(registry=LENIENT)
+FITTING_JSON: Way = {"request": ask(registry=LENIENT, output_format=OutputFormat())}
 ASKED_ON = (*CALLED, AssistantText("A."), UserTurn((Text("And b.md?"),)))
-TOOLLESS: Mapping[str, Any] = after(*ASKED_ON, registry=ToolRegistry())
-LIVE: Mapping[str, Any] = {"options": keyless_model(CallRelease.LIVE)}
-UNKNOWN: Mapping[str, Any] = {"options": TurnOptions()}
+TOOLLESS: Way = after(*ASKED_ON, registry=ToolRegistry())
+UNKNOWN: Way = {"options": TurnOptions()}
 OTHER_KEY = READ_A.replace('{"name"', '{"key": "0000", "name"')
 LIVE_BROKEN = READ_A.replace('"}}', '"]}')
 
@@ -87,7 +69,7 @@ def failing(text: str) -> Script:
 
 
 @pytest.mark.parametrize(
-    ("answer", "setting", "left"),
+    ("answer", "way", "left"),
     [
         ('Here: {"a": 1}\n<tool_call>so</tool_call>', AS_JSON, ['{"a": 1}']),
         ('{"a": 1}', EARLY, ['{"a": 1}']),
@@ -96,10 +78,8 @@ def failing(text: str) -> Script:
         (READ_A, AS_JSON, [READ_A]),
     ],
 )
-async def test_json_leaves_alone_and_a_cut_answer_or_a_call_as_it_is(
-    answer: Script, setting: Mapping[str, Any], left: object
-) -> None:
-    outcome = await play(answer, **setting)
+async def test_json_leaves_alone_and_a_cut_answer_or_a_call_as_it_is(answer: Script, way: Way, left: object) -> None:
+    outcome = await play(answer, **way)
     assert (in_short(outcome.left), outcome.report.warnings) == (left, [])
 
 
@@ -118,7 +98,7 @@ async def test_json_that_was_seen_is_none_with_anything_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "setting", "reason", "told"),
+    ("answer", "way", "reason", "told"),
     [
         (BROKEN, FREE, "malformed", "where a comma"),
         (BROKEN, DEMANDED, "malformed", "where a comma"),
@@ -136,12 +116,10 @@ async def test_json_that_was_seen_is_none_with_anything_else() -> None:
         (BROKEN, TOOLLESS, "malformed", "no tool can be called"),
     ],
 )
-async def test_a_fault_has_a_reason_and_a_line_that_names_it(
-    answer: Script, setting: Mapping[str, Any], reason: str, told: str
-) -> None:
-    second = '{"a": 1}' if setting is AS_JSON else READ_A if reason == "call_missing" else "So."
+async def test_a_fault_has_a_reason_and_a_line_that_names_it(answer: Script, way: Way, reason: str, told: str) -> None:
+    second = '{"a": 1}' if way is AS_JSON else READ_A if reason == "call_missing" else "So."
     backend = MemoryBackend([answer, second])
-    outcome = await outcome_of(setting.get("request", ask()), backend)
+    outcome = await outcome_of(way.get("request", ask()), backend)
     assert outcome.report.again == [reason]
     first, asked = (text_of_parts(prompt.parts).splitlines() for prompt in backend.prompts)
     assert told in asked[-1]
@@ -170,7 +148,7 @@ async def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_use
 
 
 @pytest.mark.parametrize(
-    ("answer", "setting", "ending"),
+    ("answer", "way", "ending"),
     [
         (cut(""), DEMANDED, "max_output_tokens"),
         (cut(BROKEN), DEMANDED, "max_output_tokens"),
@@ -190,9 +168,9 @@ async def test_whether_a_call_from_an_output_is_meant_is_asked_with_what_the_use
     ],
 )
 async def test_what_another_answer_could_not_change_is_not_asked_for_again(
-    answer: Script, setting: Mapping[str, Any], ending: str
+    answer: Script, way: Way, ending: str
 ) -> None:
-    assert (await play(answer, **setting)).ending == ending
+    assert (await play(answer, **way)).ending == ending
 
 
 HELD = '{"calls": [{"name": "read_note", "arguments": {"path": "a.md"}}]}'
@@ -220,7 +198,7 @@ async def test_a_server_that_gives_up_on_a_held_answer_is_asked_once_more(
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "setting", "left", "ending"),
+    ("first", "second", "way", "left", "ending"),
     [
         # One that failed does not take away the first, which was one.
         (f"{BROKEN}So.", GONE, FREE, ["So."], "finished"),
@@ -251,14 +229,14 @@ async def test_a_server_that_gives_up_on_a_held_answer_is_asked_once_more(
     ],
 )
 async def test_of_two_answers_the_client_gets_the_better_one(
-    first: Script, second: Script, setting: Mapping[str, Any], *, left: object, ending: str
+    first: Script, second: Script, way: Way, *, left: object, ending: str
 ) -> None:
-    outcome = await play(first, second, **setting)
+    outcome = await play(first, second, **way)
     assert (in_short(outcome.left), outcome.ending) == (left, ending)
 
 
 @pytest.mark.parametrize(
-    ("second", "setting", "left"),
+    ("second", "way", "left"),
     [
         (READ_B, FITTING, [READ_B]),
         ("Well.", FITTING, ["Well."]),
@@ -273,9 +251,9 @@ async def test_of_two_answers_the_client_gets_the_better_one(
     ],
 )
 async def test_a_call_that_does_not_fit_leaves_if_no_second_answer_is_better(
-    second: Script, setting: Mapping[str, Any], left: object
+    second: Script, way: Way, left: object
 ) -> None:
-    outcome = await play(UNFIT, second, **setting)
+    outcome = await play(UNFIT, second, **way)
     assert in_short(outcome.left) == left
     assert outcome.report.counts["misfits"] == ({"read_note": 1} if UNFIT in left else {})
 
@@ -305,7 +283,7 @@ async def test_of_blocks_that_were_taken_out_the_client_hears_once(
 
 
 @pytest.mark.parametrize(
-    ("answers", "setting", "again"),
+    ("answers", "way", "again"),
     [
         ([UNDECLARED], FREE, ["undeclared"]),
         ([BROKEN, UNDECLARED], FREE, ["malformed", "undeclared"]),
@@ -316,15 +294,15 @@ async def test_of_blocks_that_were_taken_out_the_client_hears_once(
     ],
 )
 async def test_where_nothing_is_left_a_plain_answer_is_asked_for_and_why(
-    answers: Sequence[Script], setting: Mapping[str, Any], again: Sequence[str]
+    answers: Sequence[Script], way: Way, again: Sequence[str]
 ) -> None:
-    outcome = await play(*answers, '{"a": 1}', **setting)
+    outcome = await play(*answers, '{"a": 1}', **way)
     assert (outcome.report.again, outcome.text.endswith('{"a": 1}')) == (again, True)
     assert "<tools>" not in (outcome.backend.prompts[-1].developer or "")
 
 
 @pytest.mark.parametrize(
-    ("answers", "setting", "ending"),
+    ("answers", "way", "ending"),
     [
         ([""], FREE, "finished"),
         ([BROKEN, ""], FREE, "finished"),
@@ -337,8 +315,8 @@ async def test_where_nothing_is_left_a_plain_answer_is_asked_for_and_why(
         ([UNDECLARED, UNDECLARED], DEMANDED, "tool_call_missing"),
     ],
 )
-async def test_otherwise_none_is(answers: Sequence[Script], setting: Mapping[str, Any], ending: str) -> None:
-    outcome = await play(*answers, **setting)
+async def test_otherwise_none_is(answers: Sequence[Script], way: Way, ending: str) -> None:
+    outcome = await play(*answers, **way)
     assert (outcome.ending, len(outcome.report.again)) == (ending, len(answers) - 1)
 
 
@@ -346,7 +324,7 @@ async def test_otherwise_none_is(answers: Sequence[Script], setting: Mapping[str
 
 
 @pytest.mark.parametrize(
-    ("answers", "setting", "code", "text"),
+    ("answers", "way", "code", "text"),
     [
         ([f"Well. {BROKEN}", failing("Well.")], DEMANDED, "backend_disconnected", ""),
         ([READ_A + UNFIT, UNFIT], ALL_STRICT, "tool_arguments_invalid", ""),
@@ -359,9 +337,9 @@ async def test_otherwise_none_is(answers: Sequence[Script], setting: Mapping[str
     ],
 )
 async def test_nothing_that_would_look_like_an_answer_goes_before_a_refusal(
-    answers: Sequence[Script], setting: Mapping[str, Any], code: str, text: str
+    answers: Sequence[Script], way: Way, code: str, text: str
 ) -> None:
-    outcome = await play(*answers, **setting)
+    outcome = await play(*answers, **way)
     assert (outcome.ending, outcome.text, outcome.report.calls) == (code, text, [])
 
 
@@ -381,17 +359,17 @@ async def test_a_call_that_never_came_is_named_as_it_was_asked_for(names: Sequen
 
 
 ANSWERS = ["", "Well.", '{"a": 1}', READ_A, READ_B, UNFIT, BROKEN, UNDECLARED, f"Well.\n{BROKEN}", READ_A + UNFIT]
-SETTINGS = [FREE, DEMANDED, FITTING, ALL_STRICT, FITTING_CALL, AS_JSON, EARLY, GOES_ROUND, LIVE]
+WAYS = [FREE, DEMANDED, FITTING, ALL_STRICT, FITTING_CALL, AS_JSON, EARLY, GOES_ROUND, LIVE]
 GIVEN: st.SearchStrategy[Script] = st.sampled_from(ANSWERS) | st.builds(
     lambda text, end: end(text), st.sampled_from(ANSWERS), st.sampled_from([cut, failing])
 )
 
 
-@given(st.lists(GIVEN, min_size=3, max_size=3), st.sampled_from(SETTINGS))
-def test_whatever_the_answers_were_the_turn_has_one_end(answers: list[Script], setting: Mapping[str, Any]) -> None:
+@given(st.lists(GIVEN, min_size=3, max_size=3), st.sampled_from(WAYS))
+def test_whatever_the_answers_were_the_turn_has_one_end(answers: list[Script], way: Way) -> None:
     """And what a client was given as a call is one that is told of as such, once."""
-    request = setting.get("request", ask(registry=LENIENT))
-    outcome = asyncio.run(outcome_of(request, MemoryBackend([*answers]), setting.get("options")))
+    request = way.get("request", ask(registry=LENIENT))
+    outcome = asyncio.run(outcome_of(request, MemoryBackend([*answers]), way.get("options")))
     assert not any(isinstance(event, TurnFinished | TurnFailed) for event in outcome.events[:-1])
     assert isinstance(outcome.end, TurnFinished | TurnFailed)
     assert (outcome.ending == "backend_disconnected") <= any(not isinstance(answer, str) for answer in answers)
