@@ -15,6 +15,8 @@ from pathlib import Path
 from proxy.backends.codex import Support, bundled_program, native_program, release_of, standing_of
 
 ROOT = Path(__file__).resolve().parents[2]
+# An authority whose key nobody has. To read those of the system is a seventh of a start, of tagcall's as of codex's.
+NOBODY = Path(__file__).with_name("nobody.pem")
 NPM_LAUNCHER = "node_modules/@openai/codex/bin/codex.js"
 
 
@@ -58,4 +60,5 @@ def child_environment(home: Path | str) -> dict[str, str]:
         "HTTPS_PROXY": closed,
         "ALL_PROXY": closed,
         "NO_PROXY": "127.0.0.1,localhost",
+        "SSL_CERT_FILE": str(NOBODY),
     }
