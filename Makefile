@@ -119,12 +119,12 @@ mutants: .venv/.mutants  ## whether the tests notice a change of the code: ROOM=
 	@$(BIN)/mutmut run $(if $(ROOM)$(NTH),'$(subst /,.,$(ROOM))*$(NTH)')
 	@$(BIN)/python -m tests.mutants
 
-lint: .venv/.dev         ## style, types, layers, pages
+lint: .venv/.dev .venv/.imports  ## style, types, layers, pages
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/rumdl check --quiet README.md docs
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@.venv/imports/bin/lint-imports
 
 format: .venv/.dev
 	@$(BIN)/ruff check --fix
@@ -218,6 +218,11 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 release-pins: .venv/.install  ## write the versions and hashes of what builds and checks a release anew
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --custom-compile-command 'make release-pins' --constraint constraints.txt --group release --output-file .ci/release.txt
+
+# Apart from the rest: with it comes Rich, which structlog loads wherever it is, at each start of a server in the tests.
+.venv/.imports: .venv/bin/python pyproject.toml constraints.txt
+	@$(call step,What checks imports,$(PIP) --quiet uv && $(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/imports \
+	  && $(BIN)/uv pip install --python .venv/imports/bin/python --constraint constraints.txt --group imports) && touch $@
 
 .venv/.site: .venv/bin/python pyproject.toml constraints.txt
 	$(call install,What makes the site,,site)
