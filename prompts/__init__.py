@@ -36,7 +36,7 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds
-from .items import Item, OwnLine, meaning_of_answer, size_of
+from .items import Item, OwnLine, bytes_taken, meaning_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word
 from .passages import already_offered, no_longer_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
@@ -119,6 +119,7 @@ __all__ = [
     "answer_now",
     "answer_unless_open",
     "arguments_misfit",
+    "bytes_taken",
     "call_forbidden",
     "call_in_output",
     "call_missing",
@@ -145,7 +146,6 @@ __all__ = [
     "result_repeated",
     "show_tools",
     "shows_header",
-    "size_of",
     "summarised",
     "text_before_key",
     "to_sum_up",

@@ -103,7 +103,7 @@ def conversation_items(
     leading = (entry for entry in transcript.entries[:first] if not isinstance(entry, Guidance))
     entries = (*leading, *transcript.entries[first:])
     *whole, rest = _stretches(entries)
-    # A conversation that goes on is the same, but for its end.
+    # A conversation that goes on is the same, but for its end. So what stands in front of that is looked up.
     written = partial(_messages, key=key, named_results=named_results)
     kept = [
         _RECENT.get((said, key, named_results), partial(_alone, said, written), partial(_size, said)) for said in whole
@@ -200,14 +200,14 @@ def _words(
     return (Item(role, shown(said), _digest(role, *_content(said))),) if said else ()
 
 
-def size_of(said: Iterable[Entry]) -> int:
+def bytes_taken(said: Iterable[Entry]) -> int:
     """About how many bytes are taken by entries: their words, as they came and as the model is shown them."""
     return sum(_OBJECTS + sum(2 * getsizeof(text) for text in _strings(entry)) for entry in said)
 
 
 def _size(said: Iterable[Entry], made: object) -> int:
     """What is `made` of them is small beside that."""
-    return size_of(said)
+    return bytes_taken(said)
 
 
 def _strings(entry: Entry) -> Iterator[str]:

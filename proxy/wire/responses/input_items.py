@@ -333,7 +333,7 @@ class Stretch(Struct, frozen=True):
 
 
 def all_items(request: Reader, history: History) -> Iterator[Reader | Stretch]:
-    """The items of `history` and then those of `input`."""
+    """The items of `history` and then those of `input`, some of them by stretches."""
     for index, stored in enumerate(history.items):
         yield Reader(dict(stored), f"previous_response.items[{index}]")
     if not isinstance(request.get("input"), list):

@@ -237,7 +237,7 @@ def parse_responses_request(
     _refuse_unserved(request)
     # Read when they are first looked at: what is wrong with the tools is said before.
     items = Deferred(partial(all_items, request, history))
-    # Those that were seen before bring nothing with them that is not said of them already.
+    # A stretch that was seen before brings no tools, and its client is told nothing of it.
     others = Deferred(lambda: (item for item in items if isinstance(item, Reader)))
     tools = parse_tools(request, brought_tools(others))
     choice = parse_tool_choice(request, tools)

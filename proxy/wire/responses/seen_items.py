@@ -12,7 +12,7 @@ from hashlib import blake2b
 import orjson
 from msgspec import Struct
 
-from prompts import Entry, PastCall, RecentlyMade, size_of
+from prompts import Entry, PastCall, RecentlyMade, bytes_taken
 
 from ..content import untold_images
 from ..json_body import JsonValue
@@ -52,7 +52,7 @@ def seen_items(
 
 
 def _size(seen: SeenItems | None) -> int:
-    return _NOTHING + (size_of(seen.entries) if seen else 0)
+    return _NOTHING + (bytes_taken(seen.entries) if seen else 0)
 
 
 def _says_the_same(item: JsonValue) -> bool:
