@@ -14,6 +14,7 @@ answers      a row about text on its way through a turn
 watched      rows about somebody who looks on
 lanes        rows about conversations that keep their thread
 requests     rows about reading a request, and about growth with its size
+going_on     a row about a conversation that goes on, by its length
 peers        another parser on the same texts, on its own: `make bench-peers`
 report       a row: two figures, what they come to, and its goal
 
@@ -29,7 +30,7 @@ from pathlib import Path
 
 from tests.parser import bench as parser_bench
 
-from . import answers, deltas, lanes, leaving, requests, starts, watched
+from . import answers, deltas, going_on, lanes, leaving, requests, starts, watched
 from .contestants import over_chat, relay, tagcall
 from .report import Row, head
 
@@ -62,6 +63,7 @@ def main() -> None:
         sys.stdout.write("\n")
     show(answers.rows())
     show(requests.sending())
+    show(going_on.rows())
     sys.stdout.write(f"\nWith a page that looks on, and without\n{head('watched', 'alone')}\n")
     with tempfile.TemporaryDirectory() as watched_in, tempfile.TemporaryDirectory() as alone_in:
         show(watched.rows(Path(watched_in), Path(alone_in)))

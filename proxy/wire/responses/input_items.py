@@ -44,9 +44,6 @@ OUTPUTS = {
 # What has the id of a call.
 _CALLED = frozenset({*CALL_NOUNS, *OUTPUTS})
 
-# What may be a reference: clients may leave out its type.
-_REFERENCES = (None, "item_reference")
-
 # Told to a client whose model goes on without what it thinks it knows.
 UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."
 
@@ -320,9 +317,10 @@ def referred_id(item: JsonValue) -> str | None:
 def referred_ids(value: JsonValue) -> tuple[str, ...]:
     """The ids of all references among the items in `value`; nothing else of it is looked at."""
     items = value if isinstance(value, list) else []
-    # Most items say what they are, and no more need be looked at.
-    items = [item for item in items if isinstance(item, dict) and item.get("type") in _REFERENCES]
-    return tuple(identifier for item in items if (identifier := referred_id(item)) is not None)
+    # Most items say what they are, by a type or at least a role, and no more need be looked at.
+    kinds = ((item, item.get("type", item.get("role"))) for item in items if isinstance(item, dict))
+    unclear = (item for item, kind in kinds if kind in (None, "item_reference"))
+    return tuple(identifier for item in unclear if (identifier := referred_id(item)) is not None)
 
 
 class Stretch(Struct, frozen=True):
