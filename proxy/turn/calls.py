@@ -8,7 +8,6 @@ from functools import cached_property
 from parser import CallCompleted, CallStarted
 from prompts import Grounds, ModelRule, PastCall, Place, canonical, looping_calls
 
-from ..contracts import TurnRequest
 from ..ids import CALL_ID
 from ..schema.coercion import Doubtful, read_parameter_types
 from .filters import masked
@@ -20,40 +19,34 @@ from .reason import Fate, Reason, Ruling
 from .turn_key import Carried, KeyMode
 
 
-class CallIds:
-    """The ids of calls. One that comes twice ties a result to two calls, and models repeat those that they saw."""
-
-    def __init__(self, request: TurnRequest, mint: Callable[[str], str], key: str | None) -> None:
-        self._request = request
-        self._mint = mint
-        self._key = key
-
-    @cached_property
-    def _taken(self) -> set[str]:
-        return {entry.call_id for entry in self._request.transcript.entries if isinstance(entry, PastCall)}
-
-    def take(self, written: str | None) -> str:
-        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours."""
-        if written is None or written in self._taken or not CALL_ID.fullmatch(masked(written, self._key)):
-            written = self._mint("call")
-        self._taken.add(written)
-        return written
-
-
 class CallGate:
     """Judges the calls of one turn, of which `mint` makes the ids."""
 
     def __init__(self, plan: Plan, mint: Callable[[str], str]) -> None:
         self.plan = plan
-        self.ids = CallIds(plan.request, mint, plan.key.key)
+        self._mint = mint
         self._key = plan.key
         self._rule = KeyRule(plan)
         doubts = plan.doubts(ModelRule.NOTHING_NEW)
         self._grounds = (doubts and Grounds(plan.request.transcript)) or None
 
+    # Both are looked for when a call comes, for that takes a look at all of the conversation.
+    @cached_property
+    def _taken_ids(self) -> set[str]:
+        return {entry.call_id for entry in self.plan.request.transcript.entries if isinstance(entry, PastCall)}
+
     @cached_property
     def _looping(self) -> frozenset[tuple[str, str]]:
         return looping_calls(self.plan.request.transcript)
+
+    def take_id(self, written: str | None) -> str:
+        """The id that the model wrote, if it is well-formed, new and without the key, else one of ours. One that comes
+        twice ties a result to two calls, and models repeat those that they saw.
+        """
+        if written is None or written in self._taken_ids or not CALL_ID.fullmatch(masked(written, self._key.key)):
+            written = self._mint("call")
+        self._taken_ids.add(written)
+        return written
 
     def read(self, call: CallCompleted) -> ReadCall:
         tool = self.plan.offered.match(call.name)

@@ -103,7 +103,7 @@ class PassedCalls:
         if plan.live and is_first and self._gate.may_leave_unfinished(call, before):
             self._text.flush()
             self._outlet.speak()
-            self._outlet.begin_call(call.index, ToolCallStarted(self._gate.ids.take(call.id), tool.name))
+            self._outlet.begin_call(call.index, ToolCallStarted(self._gate.take_id(call.id), tool.name))
         elif carried := self._gate.is_certain(call, before):
             self._begun = BegunCall(call.index, tool.name, call.id, carried is Carried.RIGHT)
 
@@ -235,7 +235,7 @@ class PassedCalls:
             self._report.pass_on([ruling.name])
             self._outlet.end_call(ToolCallEnded())
         else:
-            call_id = self._gate.ids.take(call.id)
+            call_id = self._gate.take_id(call.id)
             events = (ToolCallStarted(call_id, ruling.name), ToolCallArguments(fitted.arguments), ToolCallEnded())
             if ruling.fate is Fate.AGAIN:
                 self._outlet.keep(ruling.reason, events)
@@ -293,7 +293,7 @@ class PassedCalls:
             self._rule(Ruling(Fate.CALL, Reason.CUT, begun.name), begun.name, block.raw)
             self._text.flush()
             self._outlet.pass_call([
-                ToolCallStarted(self._gate.ids.take(begun.id), begun.name),
+                ToolCallStarted(self._gate.take_id(begun.id), begun.name),
                 ToolCallArguments(self._masked(begun_arguments(block.raw))),
                 ToolCallEnded(complete=False),
             ])  # fmt: skip
