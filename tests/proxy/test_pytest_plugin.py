@@ -201,7 +201,7 @@ async def test_what_no_fixture_answers_is_told_with_what_to_do_and_recorded_so(
 ) -> None:
     (sample.folder / "test_new.py").write_text(SWALLOWED, "utf-8")
     before = sample.files()
-    for flags in ([], ["-p", "xdist", "-n", "2"]):
+    for flags in ([], ["-p", "xdist", "-n", "1"]):
         status, said = await sample.test("-p", "cacheprovider", *flags)
         assert status == 1
         assert said.count("recorded: No fixture answers this turn. The nearest is 003-hello: at character 6") == 1

@@ -19,6 +19,7 @@ import pytest
 
 from proxy.backends.codex import bundled_program
 from proxy.cli.main import main
+from tests.support.codex_homes import informed_home
 from tests.support.command import Command
 from tests.support.patience import PATIENCE
 from tests.support.processes import app_servers
@@ -175,11 +176,12 @@ def test_a_program_that_is_none_is_told_by_login_in_one_sentence(
 def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
     codex = bundled_program()
     assert codex is not None, "openai-codex-cli-bin is not installed"
-    done = run("doctor", "--codex", str(codex), "--codex-home", str(tmp_path / "home"), "--port", "0")
+    home = informed_home(tmp_path / "home", codex)
+    done = run("doctor", "--codex", str(codex), "--codex-home", str(home), "--port", "0")
     assert done.returncode == 1
     assert "  ok  program " in done.stdout
     assert "  no  backend    codex is not logged in\n" in done.stdout
-    told = rf"\n +Run `\S+ -m proxy.cli login --codex-home {re.escape(str(tmp_path / 'home'))}`\.\n"
+    told = rf"\n +Run `\S+ -m proxy.cli login --codex-home {re.escape(str(home))}`\.\n"
     assert re.search(told, done.stdout), "as it was started, into this home"
     assert "  ok  models " in done.stdout
     assert "  ok  text-only  no built-in tool reaches the model" in done.stdout

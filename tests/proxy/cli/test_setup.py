@@ -19,6 +19,7 @@ from proxy.cli.setup import _ask, _choose, typed
 from proxy.plugins import PLUGINS, Plugin, lines_for
 from proxy.settings import Settings
 from tests.proxy.cli.test_commands import environment, run
+from tests.support.codex_homes import informed_home
 from tests.support.command import Command
 from tests.support.patience import PATIENCE
 from tests.support.scripted_chat import ScriptedChat
@@ -156,8 +157,11 @@ def test_make_installs_what_each_target_needs(stamp: str, extras: str, groups: s
 
 
 def test_serve_says_that_codex_is_not_logged_in_before_and_with_ready(tmp_path: Path) -> None:
+    codex = bundled_program()
+    assert codex is not None, "openai-codex-cli-bin is not installed"
+    home = informed_home(tmp_path / "home", codex)
     output = subprocess.run(
-        [sys.executable, "-c", SERVE, "--codex-home", str(tmp_path / "home"), "--port", "0", "--log-level", "error"],
+        [sys.executable, "-c", SERVE, "--codex-home", str(home), "--port", "0", "--log-level", "error"],
         cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
         timeout=PATIENCE, check=False,
     ).stdout  # fmt: skip
