@@ -186,7 +186,7 @@ class Reading:
         """Ends a message that is over, as soon as it is known what comes next: it may be that it was cut."""
         if self.end.message:
             self.end.message = False
-            self._end_message()
+            self._end_message(ends=False)
             self.text.end_message()
 
     def _read(self, text: str) -> None:
@@ -229,8 +229,11 @@ class Reading:
         while rest is not None:
             rest = self._obey(self._parser.receive_text(rest))
 
-    def _end_message(self) -> None:
-        """A call does not reach over the end of a message: each is read by itself."""
+    def _end_message(self, *, ends: bool = True) -> None:
+        """A call does not reach over the end of a message: each is read by itself.
+
+        JSON may, unless the answer `ends` as well.
+        """
         # What waits in the parser, for it might have become a tag, is decided here: a tag cut in two is none.
         events = self._parser.receive_eof()
         if not self.end.over:
@@ -245,7 +248,7 @@ class Reading:
             # What still waits in the parser came behind the end.
             self.end.leftover = self.end.leftover or bool("".join(map(str, events)).strip())
         self._parser = self._new_parser()
-        self.text.flush()
+        self.text.flush(ends=ends)
         self._look_for_stop()
 
     def _new_parser(self) -> SentinelParser | AnswerParser:

@@ -284,6 +284,13 @@ def test_a_cut_value_leaves_to_its_last_character(value: object, data: st.DataOb
     assert (outcome.text, outcome.ending) == (text[:end].lstrip(), "max_output_tokens")
 
 
+@pytest.mark.parametrize("options", [keyless_model(), EARLY])
+async def test_json_that_goes_on_in_another_message_leaves_whole(options: TurnOptions) -> None:
+    events: list[BackendEvent] = [TextPiece('{"x": 1'), MessageEnded(), TextPiece("2}"), MessageEnded()]
+    outcome = await outcome_of(ANY, MemoryBackend([[*events, TurnEnded(USAGE)]]), options)
+    assert (outcome.text, outcome.ending) == ('{"x": 12}', "finished")
+
+
 @pytest.mark.parametrize("begin", ["`", "X", "1", '"', "}", "\u00a0", "\x0b"])
 async def test_what_does_not_begin_as_an_object_or_a_list_is_held(begin: str) -> None:
     found = await leaving(" ", f"\n{begin}", '{"x": 1}', request=ANY, options=EARLY)
