@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .body import (
     MAX_OPENING_CHARS,
@@ -21,12 +22,12 @@ from .body import (
     opening_of,
 )
 from .call_shape import Call
-from .events import CallMalformed, CallStarted, ParserEvent, StrayCloser
+from .events import CallCompleted, CallMalformed, CallStarted, ParserEvent, ReadingEnded, StrayCloser, Tier
 from .grammar import CLOSE_BEHIND, CLOSE_BEHIND_BEGUN, CLOSE_TAG, OPEN, OPEN_TAG
 from .json_scan import BLANKS
 from .json_text import ambiguity
 from .live_call import BROKEN, LiveCall
-from .prose import Prose
+from .prose import CALL, RESULT, Prose
 from .read_block import Calls, read_block
 from .relaxed_json import UnreadableError
 from .rules import Rule
@@ -37,7 +38,7 @@ MAX_CALL_CHARS = 1024 * 1024
 # another pass over what follows, so this bounds the work.
 MAX_RESUMES = 8
 # Looking it up in its class is a Python call on 3.11.
-_UNCLOSED = Rule.UNCLOSED
+_UNCLOSED, _VALID = Rule.UNCLOSED, Tier.VALID
 
 
 # What is being read:
@@ -110,6 +111,21 @@ class Block:
         self.call.size += len(text)
         self.call.told_to += len(text)
 
+    def read_prose(self, text: str, events: list[ParserEvent]) -> str:
+        kind, rest = self._prose.read(text, events)
+        if kind == CALL:
+            self.state = OPENED
+        elif kind == RESULT:
+            self.state = ENDED
+            events.append(ReadingEnded("the answer goes on with a result of its own call", self._prose.take_blank()))
+        return rest
+
+    def read_ended(self, text: str, events: list[ParserEvent]) -> str:
+        # Of the delta that ended it nothing is lost. The next one is not read.
+        if events and isinstance(last := events[-1], ReadingEnded):
+            events[-1] = replace(last, rest=last.rest + text)
+        return ""
+
     def read_opened(self, text: str, events: list[ParserEvent]) -> str:
         if self._held:
             text, self._held = self._held + text, ""
@@ -158,17 +174,20 @@ class Block:
             text, over = text[:room], text[room:]
         pieces.append(text)
         rest = call.feed(text, events)
-        if rest is not None:
+        if rest is None and not over:
+            return ""
+        if rest is not None and call.part is not BROKEN:
             pieces[-1] = text[: len(text) - len(rest)]
             head, body, started = self._frame.head, "".join(pieces), call.started
             arguments = body[call.begins : call.told_to]
             # What was told of arguments with two readings stays told; `read_block` refuses the block.
             if started and head.startswith(OPEN_TAG) and not ambiguity(arguments):
-                self._complete([Call(started.name, arguments, started.id, started.extra)], head + body, events)
+                index, raw, before = call.index, head + body, self._prose.end_with_call()
+                name, own_id, extra = started.name, started.id, started.extra
+                events.append(CallCompleted(index, name, arguments, own_id, raw, _VALID, (), extra, before))
+                self._past.index = index + 1
                 self.state = CLOSED
                 return rest + over
-        elif not over and call.part is not BROKEN:
-            return ""
         return self._collect() + (rest or "") + over
 
     def _collect(self) -> str:
@@ -283,9 +302,8 @@ class Block:
         if self.state == OPENED:
             return self._end_held_opening(held, events)
         if self.state == LIVE:
-            self.call.end(events)
             # Only its close tag is missing or cut in half: that is no reason to lose it.
-            if self.call.part is BROKEN or self.call.held.lstrip(BLANKS).startswith("}"):
+            if self.call.held.lstrip(BLANKS).startswith("}"):
                 return self._collect()
             # Never completed, even if only brackets seem to be missing: more members may have been on their way.
             self._malformed("the call is cut off", self._frame.head + "".join(self._pieces), events)
@@ -312,16 +330,12 @@ class Block:
         return self._end_without_call(block, text, events)
 
 
-def _drop(block: Block, text: str, events: list[ParserEvent]) -> str:
-    return ""
-
-
-# By state. Each reads some of the text, and gives what is left of it; prose is not read here.
+# By state. Each reads some of the text, and gives what is left of it.
 READERS: tuple[Callable[[Block, str, list[ParserEvent]], str], ...] = (
-    _drop,  # prose
+    Block.read_prose,
     Block.read_opened,
     Block.read_live,
     Block.read_body,
     Block.read_closed,
-    _drop,
+    Block.read_ended,
 )

@@ -33,7 +33,7 @@ _HELD_SPACE = f"[{BLANKS}]{{0,{MAX_HELD - 1}}}"
 _WORD = "[-+.0-9A-Za-z]"
 # What a value begins with. `1` may become `12`, and `nul` may become `null`.
 _VALUE_TOKEN = (
-    rf'(?P<object>\{{"?)|(?P<array>\[)|(?P<string>")'
+    rf'(?P<keyed>\{{")|(?P<object>\{{)|(?P<array>\[)|(?P<string>")'
     rf"|(?!{_WORD}{{{MAX_HELD + 1}}})(?P<scalar>(?:{SCALAR.pattern})(?=[^-+.0-9A-Za-z]))"
 )
 _WORD_BEGUN = rf"{_WORD}{{1,{MAX_HELD}}}\Z"
@@ -76,6 +76,7 @@ _NEXT = {
 }
 
 
+_OPENED = {"keyed": ("}", _KEY), "object": ("}", _FIRST_KEY), "array": ("]", _FIRST_VALUE)}
 _BEHIND = {"key": _KEY, "key_end": _COLON, "colon": _VALUE}
 
 
@@ -119,23 +120,23 @@ class ValueScanner:
             elif kind := found.lastgroup:
                 if state := _BEHIND.get(kind):
                     self._state = state
-                elif not self._pass(kind, found[kind]):
+                elif not self._pass(kind):
                     pos, self.broken = after_space(text, start), True
             if self.done or self.broken:
                 self.rest = text[pos:]
                 return text[:pos]
         return text
 
-    def _pass(self, kind: str, written: str) -> bool:
+    def _pass(self, kind: str) -> bool:
         """Go on behind a token that opens or ends something. False if that would be nested too deep."""
         closers = self._closers
         if kind == "string":
             self._state = _STRING[closers[-1] if closers else ""]
-        elif kind in ("object", "array"):
+        elif opened := _OPENED.get(kind):
             if len(closers) == MAX_DEPTH:
                 return False
-            closers.append("}" if kind == "object" else "]")
-            self._state = _FIRST_VALUE if kind == "array" else _KEY if written == '{"' else _FIRST_KEY
+            closer, self._state = opened
+            closers.append(closer)
         else:
             # A value has ended.
             if kind == "close":

@@ -70,7 +70,8 @@ class LiveCall:
     `tells`: arguments, too. `in_sentence`: one whose name is a placeholder is broken.
 
     `started` and the characters from `begins` to `told_to` are what was reported, or would be, of the `size` that were
-    read. What there is of the next `part` is `held`; in arguments, which the `scanner` reads, there is no part.
+    read. What there is of the next `part` is `held`; in arguments, which the `scanner` reads, there is no part. `rest`
+    is what `feed` gave.
     """
 
     __slots__ = (
@@ -79,6 +80,7 @@ class LiveCall:
         "held",
         "index",
         "part",
+        "rest",
         "scanner",
         "size",
         "started",
@@ -95,59 +97,55 @@ class LiveCall:
         self.begins = self.told_to = 0
         self.held = ""
         self.part: Part | None = _NAMED
+        self.rest: str | None = None
         self.scanner = ValueScanner()
 
     def feed(self, text: str, events: list[ParserEvent]) -> str | None:
-        """What stands behind the block, once that is whole. Else None: it is `BROKEN`, or more of it has to come."""
+        """What stands behind the block, once that is whole; nothing if it is `BROKEN`. None: more of it has to come."""
         self.size += len(text)
-        while text and (part := self.part) is not BROKEN:
-            if part is None:
-                text = self._scan(text, events)
+        scanner = self.scanner
+        while text:
+            if part := self.part:
+                text = self._next(part, text, events)
                 continue
-            text = self.held + text
-            if (
-                len(text) < SHORT
-                and text.count(part.char) < part.least
-                and not (part.urgent and ("{" in text or "}" in text or "<" in text))
-            ):
-                self.held = text
-                return None
-            self.held = ""
-            if part is _NAMED and text.startswith(_KEY_FIRST):
-                self.part = _KEYED
-                continue
-            text = self._next(part, text, events)
-            if part is _CLOSED and self.part is part and not self.held:
-                return text
-        return None
-
-    def end(self, events: list[ParserEvent]) -> None:
-        """No more text comes: look at what was only held."""
-        # It may be a fault, and then the block is read as a whole.
-        text, self.held = self.held, ""
-        while text and self.part:
-            text = self._next(self.part, text, events)
+            if piece := scanner.feed(text):
+                self.told_to += len(piece)
+                if self.tells:
+                    events.append(piece)
+            # What came before the fault was told, in this delta or in an earlier one, and stays so.
+            if scanner.broken:
+                return self._break()
+            if scanner.done:
+                self.part = _CLOSED
+            text = scanner.rest
+        return self.rest
 
     def _next(self, part: Part, text: str, events: list[ParserEvent]) -> str:
-        """Read the part that comes next. Returns what stands behind it."""
+        """Read the part that comes next. Returns what stands behind it and is still to be read."""
+        text, self.held = self.held + text, ""
         found = part.whole.match(text)
         # What is so long that waiting for the rest would cost more with each delta is none any more.
         if found is None and len(text) <= MAX_HELD and part.begun.match(text):
             self.held = text
+            if part is _NAMED and text.startswith(_KEY_FIRST):
+                self.part = _KEYED
             return ""
         if found is None or found.end() > MAX_HELD:
             return self._break()
         text = text[found.end() :]
+        if part is _CLOSED:
+            self.rest = text
+            return ""
         if part is _ARGUED:
             # What opens the arguments is told at once, so it never waits.
             self.part = None
             self.begins = self.told_to = self.size - len(text)
-        elif part is not _CLOSED:
-            self.started = self._start(found["members"], found["name"])
-            if self.started is None:
-                return self._break()
-            events.append(self.started)
-            self.part = _ARGUED
+            return text
+        self.started = self._start(found["members"], found["name"])
+        if self.started is None:
+            return self._break()
+        events.append(self.started)
+        self.part = _ARGUED
         return text
 
     def _start(self, written: str, name: str) -> CallStarted | None:
@@ -170,20 +168,6 @@ class LiveCall:
             return CallStarted(self.index, name, None)
         return CallStarted(self.index, name, id_of(members), beside_call(members))
 
-    def _scan(self, text: str, events: list[ParserEvent]) -> str:
-        """Read arguments. Returns what stands behind them."""
-        scanner = self.scanner
-        if piece := scanner.feed(text):
-            self.told_to += len(piece)
-            if self.tells:
-                events.append(piece)
-        # What came before the fault was told, in this delta or in an earlier one, and stays so.
-        if scanner.broken:
-            return self._break()
-        if scanner.done:
-            self.part = _CLOSED
-        return scanner.rest
-
     def _break(self) -> str:
-        self.part = BROKEN
-        return ""
+        self.part, self.rest = BROKEN, ""
+        return self.rest

@@ -16,11 +16,11 @@ from functools import lru_cache
 from itertools import repeat
 from typing import NoReturn
 
-from .block import ENDED, LIVE, MAX_CALL_CHARS, OPENED, READERS, Block
-from .events import ParserEvent, ReadingEnded
+from .block import LIVE, MAX_CALL_CHARS, READERS, Block
+from .events import ParserEvent
 from .json_scan import ESCAPE_BEGUN, STRING_RUN
 from .live_call import SHORT
-from .prose import BEGUN, CALL, MAX_UNREAD, RESULT, Prose
+from .prose import BEGUN, MAX_UNREAD, Prose
 
 # Characters. Longer text is read in pieces, so that what follows a call is not copied once for every call.
 MAX_PIECE = 4096
@@ -76,7 +76,24 @@ def _reading(  # noqa: PLR0912 -- a delta pays for each further frame
     try:
         text = yield []
         while True:
-            if prose.passing and prose.after_call:
+            if block.state == LIVE:
+                call = block.call
+                if part := call.part:
+                    # The beginning of a part says nothing before it is whole, and most of a short call is such
+                    # beginnings. So here they wait: to ask `live_call` about each takes four times as long.
+                    char, least, urgent = part.char, part.least, part.urgent
+                    left, skip = call.held + text, len(call.held)
+                    while (
+                        len(left) < SHORT
+                        and left.count(char) < least
+                        and not (urgent and ("{" in text or "}" in text or "<" in text))
+                    ):
+                        text = yield []
+                        left += text
+                    text, left, skip = left[skip:], "", 0
+                elif call.scanner.in_string and '"' not in text:
+                    text = yield from _telling(block, text)
+            elif prose.passing and prose.after_call:
                 text = yield from _after_call(prose, text)
             elif prose.passing:
                 unread, search = prose.unread.append, prose.search
@@ -93,26 +110,9 @@ def _reading(  # noqa: PLR0912 -- a delta pays for each further frame
                         continue
                     unread(text)
                     text = yield [text]
-            elif block.state == LIVE and block.call.scanner.in_string and '"' not in text:
-                text = yield from _telling(block, text)
-            elif block.state == LIVE and (part := block.call.part):
-                # The beginning of a part says nothing before it is whole, and most of a short call is such beginnings.
-                # What cannot wait is asked for as by `live_call`, but here that takes no call.
-                skip, char, least, urgent = len(block.call.held), part.char, part.least, part.urgent
-                left = block.call.held + text
-                while (
-                    len(left) < SHORT
-                    and left.count(char) < least
-                    and not (urgent and ("{" in text or "}" in text or "<" in text))
-                ):
-                    text = yield []
-                    left += text
-                text, left, skip = left[skip:], "", 0
             events: list[ParserEvent] = []
-            if state := block.state:
-                text = READERS[state](block, text, events)
-            if text:
-                _read(text, prose, block, events)
+            if text := READERS[block.state](block, text, events):
+                _read(text, block, events)
             text = yield events
     except _AnswerEndedError as ended:
         return _ended(ended.left or left[skip:], prose, block)
@@ -121,9 +121,9 @@ def _reading(  # noqa: PLR0912 -- a delta pays for each further frame
 def _ended(left: str, prose: Prose, block: Block) -> list[ParserEvent]:
     """Read what is left, and all that was held."""
     events: list[ParserEvent] = []
-    _read(left, prose, block, events)
+    _read(left, block, events)
     while rest := block.end(events):
-        _read(rest, prose, block, events)
+        _read(rest, block, events)
     prose.end(events)
     return events
 
@@ -181,19 +181,10 @@ def _telling(block: Block, text: str) -> Generator[list[ParserEvent], str, str]:
     return text
 
 
-def _read(text: str, prose: Prose, block: Block, events: list[ParserEvent]) -> None:
+def _read(text: str, block: Block, events: list[ParserEvent]) -> None:
     """Read any text to its end."""
-    for end in range(MAX_PIECE, len(text) + MAX_PIECE, MAX_PIECE):
-        piece = text[end - MAX_PIECE : end]
+    end = 0
+    while piece := text[end : end + MAX_PIECE]:
+        end += MAX_PIECE
         while piece:
-            if state := block.state:
-                piece = READERS[state](block, piece, events)
-                continue
-            kind, piece = prose.read(piece, events)
-            if kind == CALL:
-                block.state = OPENED
-            elif kind == RESULT:
-                block.state = ENDED
-                rest = prose.take_blank() + piece + text[end:]
-                events.append(ReadingEnded("the answer goes on with a result of its own call", rest))
-                return
+            piece = READERS[block.state](block, piece, events)
