@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import Self
 
 from ..contracts import BackendEvent, ReasoningPiece, TextPiece
@@ -13,6 +14,30 @@ from ..errors import BackendError
 MAX_BACKLOG = 2 * 2**20
 # Characters. Two million events of one letter take a hundred times the memory of their text.
 EVENT_WEIGHT = 32
+
+_PIECES = (TextPiece, ReasoningPiece)
+
+
+class _Sleep(asyncio.Future[None]):
+    """Of one task, which goes on where it is woken. That of a plain future goes on in the loop's next turn, and such a
+    turn takes a sixth of the time of a delta.
+    """
+
+    _wakes: tuple[Callable[[_Sleep], object], Context | None] | None = None
+
+    def add_done_callback(self, fn: Callable[[_Sleep], object], /, *, context: Context | None = None) -> None:
+        super().add_done_callback(fn, context=context)
+        self._wakes = fn, context
+
+    def end(self) -> None:
+        """In the middle of another task it is the loop that wakes its sleeper."""
+        wake, context = self._wakes or (None, None)
+        if wake is None or context is None or asyncio.current_task(self.get_loop()) is not None:
+            self.set_result(None)
+            return
+        self.remove_done_callback(wake)
+        self.set_result(None)
+        context.run(wake, self)
 
 
 class EventQueue:
@@ -26,8 +51,7 @@ class EventQueue:
         self._fresh = False  # the consumer had no chance yet to take what is too much
         self._ended = False
         self._error: BackendError | None = None
-        # The consumer that sleeps. An `asyncio.Event` takes three times as long, and this is waited for once a delta.
-        self._sleeper: asyncio.Future[None] | None = None
+        self._sleep: _Sleep | None = None
 
     @property
     def ended(self) -> bool:
@@ -41,6 +65,7 @@ class EventQueue:
     def put(self, events: Sequence[BackendEvent]) -> bool:
         """False, and nothing is taken, when too much waits already. The size of what comes is no matter.
 
+        The consumer hears of it when it is handed over: what was read together comes in one batch.
         What came in one read with what is too much has not waited: no consumer is quick enough for that.
         """
         if self._backlog > MAX_BACKLOG and not self._fresh:
@@ -51,13 +76,17 @@ class EventQueue:
             fitted = self._backlog <= MAX_BACKLOG
             for event in events:
                 self._backlog += EVENT_WEIGHT
-                if isinstance(event, TextPiece | ReasoningPiece):
+                if isinstance(event, _PIECES):
                     self._backlog += len(event.text)
             if fitted and self._backlog > MAX_BACKLOG:
                 self._fresh = True
                 asyncio.get_running_loop().call_soon(self._grow_old)
-            self._wake()
         return True
+
+    def hand_over(self) -> None:
+        """Lets the consumer have what was put. It goes on at once, unless another task calls this."""
+        if self._events and self._sleep is not None and not self._sleep.done():
+            self._sleep.end()
 
     def _grow_old(self) -> None:
         self._fresh = False
@@ -67,11 +96,8 @@ class EventQueue:
         if not self._ended:
             self._ended = True
             self._error = error
-            self._wake()
-
-    def _wake(self) -> None:
-        if self._sleeper is not None and not self._sleeper.done():
-            self._sleeper.set_result(None)
+            if self._sleep is not None and not self._sleep.done():
+                self._sleep.set_result(None)
 
     def __aiter__(self) -> Self:
         return self
@@ -82,7 +108,7 @@ class EventQueue:
                 raise self._error
             if self._ended:
                 raise StopAsyncIteration
-            self._sleeper = asyncio.get_running_loop().create_future()
-            await self._sleeper
+            self._sleep = _Sleep()
+            await self._sleep
         batch, self._events, self._backlog = self._events, [], 0
         return batch

@@ -16,7 +16,7 @@ websocket      ws:// and unix sockets; loaded only when imported
 
 from .child_records import ChildRecords
 from .client import OVERLOADED, RequestLimit, RpcClient, SkipCounter
-from .connection import Notification, RpcEvent, RpcObject
+from .connection import Message, RpcObject
 from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, RpcError, UnknownMethodError
 from .stdio import ChildTransport, Launch
 from .transport import Transport
@@ -26,7 +26,7 @@ __all__ = [
     "ChildRecords",
     "ChildTransport",
     "Launch",
-    "Notification",
+    "Message",
     "RequestLimit",
     "RpcAnswerError",
     "RpcBusyError",
@@ -34,7 +34,6 @@ __all__ = [
     "RpcClosedError",
     "RpcDeadlineError",
     "RpcError",
-    "RpcEvent",
     "RpcObject",
     "SkipCounter",
     "Transport",

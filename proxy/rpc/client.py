@@ -19,6 +19,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from .connection import (
+    Condense,
     ErrorResponse,
     LineSkipped,
     Notification,
@@ -28,6 +29,7 @@ from .connection import (
     RpcConnection,
     RpcEvent,
     RpcObject,
+    keep_all,
 )
 from .errors import RpcAnswerError, RpcBusyError, RpcClosedError, RpcDeadlineError, UnknownMethodError
 from .transport import Transport
@@ -71,8 +73,8 @@ def ignore(reason: str) -> None:
     pass
 
 
-def keep_all(events: list[RpcEvent]) -> list[RpcEvent]:
-    return events
+def nothing() -> None:
+    pass
 
 
 class RequestLimit:
@@ -130,7 +132,8 @@ class RpcClient:
     `on_notification`, `answer` and `on_end` are called by the reader, so they must not block. `answer` returns
     the result for a request of the other side or raises `UnknownMethodError`. `on_end` is called once, with the
     reason, as soon as nothing can be asked any more and before the transport is closed, which may take its time.
-    `condense` may make fewer of the events that were read together. It does not raise.
+    `condense` may make fewer of the messages that were read together, and `on_read` is called when all of these were
+    told. Neither raises.
     """
 
     def __init__(
@@ -140,18 +143,20 @@ class RpcClient:
         on_notification: Callable[[str, RpcObject], None],
         answer: Callable[[str, RpcObject], object] = refuse,
         on_end: Callable[[str], None] = ignore,
-        condense: Callable[[list[RpcEvent]], list[RpcEvent]] = keep_all,
+        on_read: Callable[[], None] = nothing,
+        condense: Condense = keep_all,
         limit: RequestLimit | None = None,
     ) -> None:
-        self.heard = asyncio.get_running_loop().time()
+        self._now = asyncio.get_running_loop().time
+        self.heard = self._now()
         """When the last bytes came, in the loop's time."""
         self.skipped = SkipCounter("rpc_line_skipped")
         self._transport = transport
-        self._connection = RpcConnection()
+        self._connection = RpcConnection(condense)
         self._on_notification = on_notification
         self._answer = answer
         self._on_end = on_end
-        self._condense = condense
+        self._on_read = on_read
         self._limit = limit or RequestLimit()
         self._waiting: dict[RequestId, asyncio.Future[RpcObject]] = {}
         self._outbox: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -288,17 +293,19 @@ class RpcClient:
             log.debug("rpc_read_failed", error=str(error))
 
     def _hear(self, data: bytes) -> None:
-        self.heard = asyncio.get_running_loop().time()
-        for event in self._condense(self._connection.receive_data(data)):
+        self.heard = self._now()
+        for event in self._connection.receive_data(data):
             try:
                 self._handle(event)
             except Exception:  # one line must not end the connection, which is everybody's
                 log.exception("rpc_line_crashed")
+        self._on_read()
 
     def _handle(self, event: RpcEvent) -> None:
+        if isinstance(event, Notification):  # nearly all are
+            self._on_notification(event.method, event.params)
+            return
         match event:
-            case Notification(method, params):
-                self._on_notification(method, params)
             case Response(id, result):
                 answer = self._waiting.get(id)
                 if answer is not None and not answer.done():

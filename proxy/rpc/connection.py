@@ -6,6 +6,7 @@ their requests from 0 or 1 on their own, so an id means nothing without its dire
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -46,20 +47,31 @@ class ErrorResponse(Struct, frozen=True):
 
 
 class LineSkipped(Struct, frozen=True):
-    """A line that carries no message. `size` is its length in bytes without the LF."""
+    """A line that carries no message. `size` is its length in bytes without the LF, None if it is JSON."""
 
     reason: str
-    size: int
+    size: int | None = None
 
 
 RpcEvent = Request | Notification | Response | ErrorResponse | LineSkipped
+
+# A line's JSON, or that there is none.
+Message = Any
+
+# Makes fewer of the messages that were read together. It does not raise.
+Condense = Callable[[list[Message]], list[Message]]
+
+
+def keep_all(messages: list[Message]) -> list[Message]:
+    return messages
 
 
 class RpcConnection:
     """One side of one connection. What is received never raises; what is sent must be JSON."""
 
-    def __init__(self) -> None:
+    def __init__(self, condense: Condense = keep_all) -> None:
         self._lines = LineSplitter()
+        self._condense = condense
         self._last_id = 0
 
     def send_request(self, method: str, params: RpcObject | None = None, traceparent: str = "") -> tuple[int, bytes]:
@@ -82,7 +94,12 @@ class RpcConnection:
 
     def receive_data(self, data: bytes) -> list[RpcEvent]:
         """All events whose lines end within `data`."""
-        return [line if isinstance(line, LineSkipped) else _event(line) for line in self._lines.split(data) if line]
+        lines = [*filter(None, self._lines.split(data))]
+        try:
+            messages = [*map(orjson.loads, lines)]
+        except orjson.JSONDecodeError:
+            messages = [*map(_message, lines)]
+        return [*map(_event, self._condense(messages) if len(messages) > 1 else messages)]
 
 
 class LineSplitter:
@@ -95,24 +112,27 @@ class LineSplitter:
 
     def split(self, data: bytes) -> list[bytes | LineSkipped]:
         """The lines that `data` completes. Of an overlong one only the length is kept."""
-        begun, *more = data.split(b"\n")
-        self._begin(begun)
-        if not more:
-            return []
-        lines: list[bytes | LineSkipped] = [self._end()]
-        *whole, begun = more
-        if len(data) <= self._max_line:
-            lines += whole
-        else:
-            lines += [LineSkipped("overlong", len(line)) if len(line) > self._max_line else line for line in whole]
-        self._begin(begun)
+        lines: list[bytes | LineSkipped] = [*data.split(b"\n")]
+        begun = lines.pop()
+        if self._size and lines:
+            self._begin(lines[0])
+            lines[0] = self._end()
+        if len(data) > self._max_line:
+            lines = [self._bounded(line) for line in lines]
+        if begun:
+            self._begin(begun)
         return lines
+
+    def _bounded(self, line: bytes | LineSkipped) -> bytes | LineSkipped:
+        if isinstance(line, LineSkipped) or len(line) <= self._max_line:
+            return line
+        return LineSkipped("overlong", len(line))
 
     def _begin(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max_line:
             self._begun.clear()
-        elif piece:
+        else:
             self._begun.append(piece)
 
     def _end(self) -> bytes | LineSkipped:
@@ -128,11 +148,16 @@ def _line(message: RpcObject, params: RpcObject | None) -> bytes:
     return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _event(line: bytes) -> RpcEvent:
+def _message(line: bytes | LineSkipped) -> Message:
+    if isinstance(line, LineSkipped):
+        return line
     try:
-        message = orjson.loads(line)
+        return orjson.loads(line)
     except orjson.JSONDecodeError:
         return LineSkipped("not JSON", len(line))
+
+
+def _event(message: Message) -> RpcEvent:
     # Nearly every line is a notification, and to match a pattern of members takes its time.
     if isinstance(message, dict) and "id" not in message and isinstance(method := message.get("method"), str):
         params = message.get("params")
@@ -146,8 +171,10 @@ def _event(line: bytes) -> RpcEvent:
             return _error(message.get("id"), error)
         case {"id": int() | str() as id, "result": result}:
             return Response(id, result if isinstance(result, dict) else {})
+        case LineSkipped():
+            return message
         case _:
-            return LineSkipped("not a message", len(line))
+            return LineSkipped("not a message")
 
 
 def _params(message: RpcObject) -> RpcObject:

@@ -13,7 +13,7 @@ over; one of any other kind than these and the two means that codex acts instead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -58,7 +58,7 @@ class _Reasoning(Struct):
     """By part of the summary."""
 
 
-Told = Iterator[BackendEvent | AttemptFailed]
+Told = Iterable[BackendEvent | AttemptFailed]
 
 
 class TurnReduction:
@@ -170,6 +170,15 @@ class TurnReduction:
         return (begun is not None and bool(begun.told)) or any(it.told for it in others)
 
     def _text_delta(self, params: RpcObject) -> Told:
+        text, item_id = params["delta"], params["itemId"]
+        message = self._open.get(item_id)
+        goes_on = isinstance(message, _Message) and message.told and item_id not in self._done
+        if goes_on and text and isinstance(text, str):  # as nearly all are
+            message.told.append(text)
+            return (TextPiece(text),)
+        return self._first_delta(params)
+
+    def _first_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began a message again")
         text = _text(params["delta"])

@@ -48,6 +48,7 @@ class RunningTurn:
     ) -> None:
         """`outputs`: results go out as outputs of tools, until that is refused."""
         self.events = EventQueue()
+        self._now = asyncio.get_running_loop().time
         self.outputs = outputs
         self.outputs_refused = False
         self._allowed = allowed
@@ -76,7 +77,7 @@ class RunningTurn:
         self.ended = asyncio.Event()
         """codex has reported its end, or is gone, or never began."""
         self.lost: BackendError | None = None
-        self.begun = self.heard = asyncio.get_running_loop().time()
+        self.begun = self.heard = self._now()
         self.lines = 0
         self._reduction = TurnReduction(before, self._allowed, self._log_in, earlier)
 
@@ -111,20 +112,21 @@ class RunningTurn:
 
     def started_as(self, turn_id: str) -> None:
         self._take(self._reduction.begin(turn_id))
+        self.events.hand_over()
 
     def exchanged(self, message: RpcObject, *, ours: bool) -> None:
         """A message for it is sent, or has come."""
         if self._listener is not None:
-            self._listener(asyncio.get_running_loop().time(), ours, message)
+            self._listener(self._now(), ours, message)
 
     def receive(self, method: str, params: RpcObject) -> None:
-        """Take one notification of its thread. Called by the reader.
+        """Take one notification of its thread. Called by the reader, who then lets `events` hand over what it told.
 
         Raises LookupError, TypeError, AttributeError or ValueError for one that has not the shape it should have.
         """
         if self.ended.is_set():
             return
-        self.heard = asyncio.get_running_loop().time()
+        self.heard = self._now()
         self.lines += 1
         if self._listener is not None:
             self._listener(self.heard, False, {"method": method, "params": params})
@@ -143,9 +145,8 @@ class RunningTurn:
         told = [event for event in events if not isinstance(event, AttemptFailed)]
         if not self.events.put(told):
             self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
-        for event in events:
-            if isinstance(event, AttemptFailed):
-                self._failed(event.error)
+        if isinstance(last := events[-1], AttemptFailed):  # nothing is told behind one
+            self._failed(last.error)
 
     def _failed(self, error: BackendError) -> None:
         if self._refusable and error.code == BAD_REQUEST["code"] and not self.events.used:

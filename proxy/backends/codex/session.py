@@ -51,6 +51,7 @@ class CodexSession:
             on_notification=self._notified,
             answer=self._answer,
             on_end=self._ended,
+            on_read=self._read,
             condense=join_deltas,
         )
         self._transport = transport
@@ -68,6 +69,9 @@ class CodexSession:
             self._quota.hear(params, time.time())
         else:
             self._threads.receive(method, params)
+
+    def _read(self) -> None:
+        self._threads.hand_over()
 
     def _answer(self, method: str, params: RpcObject) -> object:
         try:

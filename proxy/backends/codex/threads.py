@@ -67,6 +67,7 @@ class CodexThreads:
         self._deadlines = options.deadlines
         self._orphans = orphans
         self._running: dict[str, RunningTurn] = {}
+        self._told: dict[RunningTurn, None] = {}  # what of them was read has not been handed over
         self._started = 0
         self._passed_over: set[str] = set()
         self.spares = SpareThreads(self._start_thread, options.spare_threads)
@@ -86,12 +87,19 @@ class CodexThreads:
             turn.receive(method, params)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
+        self._told[turn] = None
         if turn.passed_over:
             for kind in turn.passed_over - self._passed_over:
                 self._passed_over.add(kind)
                 log.info("codex_item_passed_over", kind=kind)
         if turn.completed:
             self._life.proven = True
+
+    def hand_over(self) -> None:
+        """All that was read together has been received."""
+        told, self._told = self._told, {}
+        for turn in told:
+            turn.events.hand_over()
 
     def refused(self, method: str, params: RpcObject) -> None:
         """A turn asked for something that is not served: it must show soon that it can do without."""

@@ -30,10 +30,51 @@ async def test_the_consumer_sleeps_until_something_comes() -> None:
         reading = group.create_task(read(queue))
         await asyncio.sleep(0)
         queue.put([TextPiece("a")])
+        queue.hand_over()
         await asyncio.sleep(0)
         queue.put([])
+        queue.hand_over()
         queue.end()
     assert reading.result() == [[TextPiece("a")]]
+
+
+async def test_outside_of_tasks_the_consumer_goes_on_as_soon_as_it_is_handed_what_came() -> None:
+    queue = EventQueue()
+    heard: list[list[BackendEvent]] = []
+    seen: list[int] = []
+
+    async def note() -> None:
+        async for batch in queue:
+            heard.append(list(batch))  # noqa: PERF401 -- one by one
+
+    def reader() -> None:
+        queue.put([TextPiece("a")])
+        queue.put([TextPiece("b")])
+        seen.append(len(heard))
+        queue.hand_over()
+        seen.append(len(heard))
+        queue.hand_over()
+        queue.end()
+
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        group.create_task(note())
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(reader)
+    assert seen == [0, 1]
+    assert heard == [[TextPiece("a"), TextPiece("b")]]
+
+
+async def test_a_consumer_that_was_cancelled_is_not_woken() -> None:
+    queue = EventQueue()
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        reading = group.create_task(read(queue))
+        await asyncio.sleep(0)
+        reading.cancel()
+        queue.put([TextPiece("a")])
+        queue.hand_over()
+        asyncio.get_running_loop().call_soon(queue.hand_over)
+    assert reading.cancelled()
+    assert await anext(queue) == [TextPiece("a")]
 
 
 async def test_an_error_comes_after_what_was_before_it() -> None:

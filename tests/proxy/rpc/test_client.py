@@ -10,13 +10,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.rpc import (
+    Message,
     RequestLimit,
     RpcAnswerError,
     RpcBusyError,
     RpcClient,
     RpcClosedError,
     RpcDeadlineError,
-    RpcEvent,
     RpcObject,
     SkipCounter,
     UnknownMethodError,
@@ -180,8 +180,8 @@ async def test_what_was_read_together_may_be_condensed_before_it_is_told() -> No
     server = FakeAppServer()
     told: list[RpcObject] = []
 
-    def keep_the_last(events: list[RpcEvent]) -> list[RpcEvent]:
-        return events[-1:]
+    def keep_the_last(messages: list[Message]) -> list[Message]:
+        return messages[-1:]
 
     def note(method: str, params: RpcObject) -> None:
         told.append(params)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.codex.deltas import TEXT_DELTA, join_deltas
-from proxy.rpc import Notification, RpcEvent
-from proxy.rpc.connection import Request
+from proxy.rpc import Message
+from proxy.rpc.connection import LineSkipped
 
 
-def delta(text: str, *, thread: str = "t1", turn: str = "1", item: str = "m") -> Notification:
-    return Notification(TEXT_DELTA, {"threadId": thread, "turnId": turn, "itemId": item, "delta": text})
+def delta(text: str, *, thread: str = "t1", turn: str = "1", item: str = "m") -> Message:
+    params = {"threadId": thread, "turnId": turn, "itemId": item, "delta": text}
+    return {"method": TEXT_DELTA, "params": params}
 
 
-def other(thread: str = "t1") -> Notification:
-    return Notification("item/completed", {"threadId": thread, "turnId": "1", "item": {}})
+def other(thread: str = "t1") -> Message:
+    return {"method": "item/completed", "params": {"threadId": thread, "turnId": "1", "item": {}}}
 
 
-ASKED = Request(1, "item/tool/call", {"threadId": "t1"})
+ASKED = {"id": 1, "method": "item/tool/call", "params": {"threadId": "t1"}}
+ANSWERED = {"id": 1, "result": {}}
 
 
 def test_what_was_read_together_is_one() -> None:
@@ -41,8 +44,9 @@ def test_another_line_of_another_thread_does_not() -> None:
     assert join_deltas([delta("a"), other("t2"), delta("b")]) == [delta("ab"), other("t2")]
 
 
-def test_a_request_stands_between_all() -> None:
-    events: list[RpcEvent] = [delta("a"), ASKED, delta("b")]
+@pytest.mark.parametrize("between", [ASKED, ANSWERED, LineSkipped("not JSON", 3), [1]])
+def test_what_is_no_notification_stands_between_all(between: Message) -> None:
+    events = [delta("a"), between, delta("b")]
     assert join_deltas(deepcopy(events)) == events
 
 
@@ -52,11 +56,12 @@ def test_messages_and_turns_stay_apart() -> None:
 
 
 def test_lines_of_another_shape_stay_as_they_are() -> None:
-    events: list[RpcEvent] = [
+    events = [
         delta("a"),
-        Notification(TEXT_DELTA, {"threadId": "t1", "turnId": "1", "itemId": "m", "delta": 1}),
-        Notification(TEXT_DELTA, {"threadId": ["t1"], "delta": "b"}),
-        Notification(TEXT_DELTA, {}),
+        {"method": TEXT_DELTA, "params": {"threadId": "t1", "turnId": "1", "itemId": "m", "delta": 1}},
+        {"method": TEXT_DELTA, "params": {"threadId": ["t1"], "delta": "b"}},
+        {"method": TEXT_DELTA, "params": [delta("b")]},
+        {"method": TEXT_DELTA},
     ]
     assert join_deltas(deepcopy(events)) == events
 
@@ -65,19 +70,19 @@ ONE = st.sampled_from(["t1", "t2"])
 EVENTS = st.lists(
     st.builds(delta, st.text(max_size=3), thread=ONE, turn=st.sampled_from("12"), item=st.sampled_from("mn"))
     | st.builds(other, ONE)
-    | st.just(ASKED)
+    | st.sampled_from([ASKED, ANSWERED])
 )
 
 
-def told(events: list[RpcEvent], thread: str) -> list[object]:
+def told(events: list[Message], thread: str) -> list[object]:
     """What a thread was told, with the text of each stretch in one."""
     stretches: list[object] = []
     last: object = None
     for event in events:
         match event:
-            case Notification(_, {"threadId": other}) if other != thread:
+            case {"params": {"threadId": other}} if other != thread and "id" not in event:
                 continue
-            case Notification(method, {"turnId": turn, "itemId": item, "delta": str(text)}) if method == TEXT_DELTA:
+            case {"params": {"turnId": turn, "itemId": item, "delta": str(text)}}:
                 if last == (turn, item):
                     stretches[-1] = f"{stretches[-1]}{text}"
                 else:
@@ -90,7 +95,7 @@ def told(events: list[RpcEvent], thread: str) -> list[object]:
 
 
 @given(EVENTS)
-def test_each_thread_is_told_the_same(events: list[RpcEvent]) -> None:
+def test_each_thread_is_told_the_same(events: list[Message]) -> None:
     joined = join_deltas(deepcopy(events))
     assert all(told(joined, thread) == told(events, thread) for thread in ("t1", "t2"))
     assert len(joined) <= len(events)
