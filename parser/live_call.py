@@ -32,7 +32,7 @@ _WS = r"[ \t\r\n]*+"
 _STRING = f'"{STRING_RUN.pattern}"'
 _MEMBER = rf'(?!"(?:{NAME}|{ARGUMENTS})"){_STRING}{_WS}:{_WS}(?:{_STRING}|[-+.0-9A-Za-z]++)'
 _PAIR = re.compile(rf'"({STRING_RUN.pattern})"{_WS}:{_WS}({_STRING}|[-+.0-9A-Za-z]++)')
-_KEY_FIRST = f'"{KEY}"'
+_KEY_FIRST = re.compile(rf'"{KEY}"{_WS}:{_WS}{_STRING}{_WS},?{_WS}"?\w*')
 # Members that most calls have.
 _TAUGHT = frozenset({KEY, "type", *IDS})
 # Characters. What is shorter than this is only looked at where its part may be whole.
@@ -123,12 +123,13 @@ class LiveCall:
     def _next(self, part: Part, text: str, events: list[ParserEvent]) -> str:
         """Read the part that comes next. Returns what stands behind it and is still to be read."""
         text, self.held = self.held + text, ""
+        if part is _NAMED and _KEY_FIRST.fullmatch(text):
+            self.part, self.held = _KEYED, text
+            return ""
         found = part.whole.match(text)
         # What is so long that waiting for the rest would cost more with each delta is none any more.
         if found is None and len(text) <= MAX_HELD and part.begun.match(text):
             self.held = text
-            if part is _NAMED and text.startswith(_KEY_FIRST):
-                self.part = _KEYED
             return ""
         if found is None or found.end() > MAX_HELD:
             return self._break()
