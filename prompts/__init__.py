@@ -8,6 +8,7 @@ conversation  messages, past calls and results as one text in which only we writ
 headers       what begins a message in either
 items         the same as messages of their own, each with a digest of what it says
 deferred      either form, made when somebody looks at it; recent: what was made lately, looked up
+beginnings    what was made of the beginning of a conversation; told: what is known of it without its words
 tool_block    the tool block: frame, tools, rules; form, worked example, key
 key_mask      what stands in place of the key in all that leaves, and whether the key stands in what was sent
 profiles      which optional lines a kind of model is given, and which rules are kept for it
@@ -22,6 +23,7 @@ quotation     whether a call without the key is one: by where it stands, and by 
 spelling      what a text says, however it is spelled
 """
 
+from .beginnings import Beginnings, Begun
 from .canonical import canonical, looping_calls
 from .conversation import shows_header
 from .deferred import Deferred
@@ -36,8 +38,8 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds
-from .items import Item, OwnLine, bytes_taken, meaning_of_answer
-from .key_mask import KEY_LENGTH, MASK, holds_word
+from .items import Item, OwnLine, meaning_of_answer
+from .key_mask import KEY_LENGTH, MASK, holds_word, was_sent
 from .passages import already_offered, no_longer_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
@@ -60,6 +62,7 @@ from .repair import (
 )
 from .spelling import essence
 from .summary import compacted, compaction_request, summarised, to_sum_up
+from .told import Told, characters_sent, told_by
 from .tool_block import offered_tools, show_tools
 from .transcript import (
     DETAILS,
@@ -76,6 +79,8 @@ from .transcript import (
     ToolResult,
     Transcript,
     UserTurn,
+    bytes_taken,
+    strings_of_tools,
     untrusted_strings,
 )
 from .truncation import without_oldest
@@ -90,6 +95,8 @@ __all__ = [
     "PROFILES",
     "SMALL",
     "AssistantText",
+    "Beginnings",
+    "Begun",
     "CallWords",
     "ChoiceMode",
     "Deferred",
@@ -110,6 +117,7 @@ __all__ = [
     "RenderedTurn",
     "SentWords",
     "Text",
+    "Told",
     "ToolChoice",
     "ToolResult",
     "Transcript",
@@ -125,6 +133,7 @@ __all__ = [
     "call_missing",
     "call_without_key",
     "canonical",
+    "characters_sent",
     "compacted",
     "compaction_request",
     "escape",
@@ -146,13 +155,16 @@ __all__ = [
     "result_repeated",
     "show_tools",
     "shows_header",
+    "strings_of_tools",
     "summarised",
     "text_before_key",
     "to_sum_up",
+    "told_by",
     "unescape",
     "unescape_json",
     "untrusted_strings",
     "unusable_markup",
+    "was_sent",
     "without_oldest",
     "write_held",
 ]

@@ -19,28 +19,34 @@ from enum import Enum
 from functools import partial
 from hashlib import blake2b
 from itertools import groupby
-from sys import getsizeof
 from typing import Literal
 
 from msgspec import Struct
 
+from .beginnings import Beginnings, Begun
 from .canonical import canonical
 from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .headers import named_result_header, result_header
-from .recent import RecentlyMade
-from .transcript import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, Transcript, UserTurn
+from .transcript import (
+    AssistantText,
+    Entry,
+    Guidance,
+    Image,
+    Part,
+    PastCall,
+    Text,
+    ToolResult,
+    Transcript,
+    UserTurn,
+    bytes_taken,
+)
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
 _DIGEST_SIZE = 16
 # Bytes that messages may take which were made lately: those of two or three conversations of 1,000 messages.
 _MOST_BYTES = 4 * 2**20
-# Entries whose messages are kept and looked up together, at least. Most conversations have fewer, and would only push
-# out those that are worth it.
-_STRETCH = 16
-# Bytes of the objects round the strings of each entry.
-_OBJECTS = 1000
 # Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
 _GAP = "\n\n"
 
@@ -86,7 +92,8 @@ class Item(Struct, frozen=True):
         return text_length(self.parts)
 
 
-_RECENT: RecentlyMade[tuple[Item, ...] | None] = RecentlyMade(_MOST_BYTES)
+# The messages of the beginning of a conversation, and its calls.
+_BEGINNINGS: Beginnings[tuple[Entry, ...], tuple[tuple[Item, ...], tuple[PastCall, ...]]] = Beginnings(_MOST_BYTES)
 
 
 def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
@@ -102,44 +109,29 @@ def conversation_items(
     first = _first_user(transcript)
     leading = (entry for entry in transcript.entries[:first] if not isinstance(entry, Guidance))
     entries = (*leading, *transcript.entries[first:])
-    *whole, rest = _stretches(entries)
-    # A conversation that goes on is the same, but for its end. So what stands in front of that is looked up.
     written = partial(_messages, key=key, named_results=named_results)
-    kept = [
-        _RECENT.get((said, key, named_results), partial(_alone, said, written), partial(_size, said)) for said in whole
-    ]
-    at = 0
-    for said, alone in zip((*whole, rest), (*kept, _alone(rest, written)), strict=True):
-        yield from written(said, called=_calls(entries[:at])) if alone is None else alone
-        at += len(said)
+    begun = _BEGINNINGS.find((key, named_results), entries)
+    items, called, start = ((), (), 0) if begun is None else (*begun.made, len(begun.beginning))
+    end = _last_begin(entries, start)
+    if end > start:
+        new = entries[start:end]
+        items = (*items, *written(new, called=called))
+        called = (*called, *_calls(new))
+        size = bytes_taken(new) + (begun.size if begun else 0)
+        _BEGINNINGS.keep(Begun((key, named_results), entries[:end], (items, called), size), begun)
+    yield from items
+    yield from written(entries[end:], called=called)
 
 
-def _stretches(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
-    """`entries` in parts of `_STRETCH` or some more, and the rest. No answer or run of results is cut."""
-    start, place = 0, _STRETCH
-    while place < len(entries):
-        if _begins(entries[place], entries[place - 1]):
-            yield entries[start:place]
-            start, place = place, place + _STRETCH
-        else:
-            place += 1
-    yield entries[start:]
+def _last_begin(entries: Sequence[Entry], start: int) -> int:
+    """The last place behind `start` that cuts no answer and no run of results; `start`, if there is none."""
+    places = range(len(entries) - 1, start, -1)
+    return next((place for place in places if _begins(entries[place], entries[place - 1])), start)
 
 
 def _begins(entry: Entry, before: Entry) -> bool:
-    answers = isinstance(entry, AssistantText | PastCall) and not is_blank(entry)
-    return isinstance(entry, UserTurn) or (answers and isinstance(before, ToolResult))
-
-
-def _alone(said: tuple[Entry, ...], written: Callable[[Sequence[Entry]], Iterable[Item]]) -> tuple[Item, ...] | None:
-    """The messages that say `said`, whatever stands around it. None: it has a result without its call before it."""
-    called = set[str]()
-    for entry in said:
-        if isinstance(entry, PastCall):
-            called.add(entry.call_id)
-        elif isinstance(entry, ToolResult) and entry.call_id not in called:
-            return None
-    return tuple(written(said))
+    answers = isinstance(entry, AssistantText | PastCall) and isinstance(before, ToolResult)
+    return (answers or isinstance(entry, UserTurn)) and not is_blank(entry)
 
 
 def _calls(entries: Iterable[Entry]) -> list[PastCall]:
@@ -198,26 +190,6 @@ def _words(
     role: Literal["user", "developer"], said: list[Part], shown: Callable[[list[Part]], Sequence[Part]]
 ) -> tuple[Item, ...]:
     return (Item(role, shown(said), _digest(role, *_content(said))),) if said else ()
-
-
-def bytes_taken(said: Iterable[Entry]) -> int:
-    """About how many bytes are taken by entries: their words, as they came and as the model is shown them."""
-    return sum(_OBJECTS + sum(2 * getsizeof(text) for text in _strings(entry)) for entry in said)
-
-
-def _size(said: Iterable[Entry], made: object) -> int:
-    """What is `made` of them is small beside that."""
-    return bytes_taken(said)
-
-
-def _strings(entry: Entry) -> Iterator[str]:
-    match entry:
-        case UserTurn(parts) | ToolResult(parts=parts):
-            yield from (part.text if isinstance(part, Text) else part.url for part in parts)
-        case PastCall():
-            yield from (entry.name, entry.arguments)
-        case AssistantText(text) | Guidance(text):
-            yield text
 
 
 def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:

@@ -7,10 +7,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
+from sys import getsizeof
 from urllib.parse import unquote
 
+from .beginnings import Beginnings, Begun
 from .escape import INVISIBLE, json_unescape
 from .spelling import ROUNDS, typed
+from .transcript import Entry, Transcript, bytes_taken, strings_of
 
 # Characters of a key: a digit, since prose has few, and small letters, of which a token holds more than of digits. Each
 # call costs 11 tokens for it with Qwen2.5's tokens, where 16 hexadecimal digits took 19; it is one of 5e13.
@@ -32,6 +35,9 @@ _ENCODED = {
 }
 _UNSEEN = re.compile(f"[{INVISIBLE}]+")
 
+# Bytes that conversations may take in which a key was looked for lately; of each the open end is known.
+_BEGINNINGS: Beginnings[tuple[Entry, ...], str] = Beginnings(2 * 2**20)
+
 
 def holds_word(word: str, strings: Iterable[str]) -> bool:
     """Whether `word`, of lower-case letters and digits, stands in one of `strings`, or is cut over two of them.
@@ -47,6 +53,29 @@ def holds_word(word: str, strings: Iterable[str]) -> bool:
             return False
         text = unquote(html.unescape(json_unescape(text)))
     return word in _unstyled(text)
+
+
+def was_sent(word: str, transcript: Transcript, others: Iterable[str]) -> bool:
+    """Whether `word` stands in `transcript`, or in the `others` behind it, as `holds_word` finds it."""
+    context, entries = (word, transcript.instructions), transcript.entries
+    begun = _BEGINNINGS.find(context, entries)
+    start, open_end = (0, transcript.instructions or "") if begun is None else (len(begun.beginning), begun.made)
+    new = [open_end, *strings_of(entries[start:-1])]
+    if holds_word(word, [*new, *strings_of(entries[max(start, len(entries) - 1) :]), *others]):
+        return True
+    if start < len(entries) - 1:
+        open_end = _open_end(new)
+        size = bytes_taken(entries[start:-1]) + (begun.size if begun else getsizeof(open_end))
+        _BEGINNINGS.keep(Begun(context, entries[:-1], open_end, size), begun)
+    return False
+
+
+def _open_end(strings: Iterable[str]) -> str:
+    """The characters that a word over two strings may begin with. White space is in no word, nor in anything that
+    stands for one of its letters.
+    """
+    text = "".join(part.strip() for part in strings)
+    return text[max(map(text.rfind, " \t\r\n")) + 1 :]
 
 
 def _unstyled(text: str) -> str:

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cached_property
 from itertools import takewhile
+from sys import getsizeof
 
 from msgspec import Struct
 
 from parser import ToolRegistry
+
+# Bytes of the objects round the strings of an entry.
+_OBJECTS = 1000
 
 
 class Text(Struct, frozen=True):
@@ -82,14 +86,7 @@ class Transcript(Struct, frozen=True, dict=True):
     @cached_property
     def strings(self) -> tuple[str, ...]:
         """Every string that the model will read, part by part."""
-        return (self.instructions or "", *_strings(self.entries))
-
-    @cached_property
-    def brought(self) -> frozenset[str]:
-        """The names of the tools that it shows where they came."""
-        return frozenset(
-            name for entry in self.entries if isinstance(entry, (Guidance, ToolResult)) for name in entry.brings
-        )
+        return (self.instructions or "", *strings_of(self.entries))
 
     @property
     def newest_results(self) -> int:
@@ -124,6 +121,10 @@ def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterato
     # What the client and the model wrote is not trusted either: clients put notes into instructions, and an assistant
     # text or a past call may be the copy of one.
     yield from transcript.strings
+    yield from strings_of_tools(registry)
+
+
+def strings_of_tools(registry: ToolRegistry) -> Iterator[str]:
     for tool in registry:
         yield tool.description or ""
         yield tool.parameters or ""
@@ -131,10 +132,10 @@ def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterato
 
 def texts_of(entries: Iterable[Entry]) -> Iterator[str]:
     """What stands in `entries`, but for the names of past calls: who repeats a call quotes nobody."""
-    return _strings(entries, named=False)
+    return strings_of(entries, named=False)
 
 
-def _strings(entries: Iterable[Entry], *, named: bool = True) -> Iterator[str]:
+def strings_of(entries: Iterable[Entry], *, named: bool = True) -> Iterator[str]:
     """What stands in them, with the names of past calls if they count."""
     for entry in entries:
         # For each entry of each request, so without patterns, which take three times as long.
@@ -148,3 +149,18 @@ def _strings(entries: Iterable[Entry], *, named: bool = True) -> Iterator[str]:
             yield entry.arguments
         else:
             yield entry.text
+
+
+def bytes_taken(entries: Iterable[Entry]) -> int:
+    """About how many bytes are taken by `entries`: their words, as they came and as the model is shown them."""
+    return sum(_OBJECTS + sum(2 * getsizeof(text) for text in _written(entry)) for entry in entries)
+
+
+def _written(entry: Entry) -> Iterator[str]:
+    match entry:
+        case UserTurn(parts) | ToolResult(parts=parts):
+            yield from (part.text if isinstance(part, Text) else part.url for part in parts)
+        case PastCall():
+            yield from (entry.name, entry.arguments)
+        case AssistantText(text) | Guidance(text):
+            yield text

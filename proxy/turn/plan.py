@@ -19,8 +19,10 @@ from prompts import (
     newest_results,
     offered_tools,
     shows_header,
+    strings_of_tools,
     text_before_key,
-    untrusted_strings,
+    told_by,
+    was_sent,
 )
 
 from ..contracts import TurnRequest
@@ -86,8 +88,8 @@ class Plan(Struct, frozen=True, dict=True):
         if len(offered) and keys.mode is not KeyMode.OFF:
             profile = options.profile
             before = text_before_key(request.transcript, offered, parallel=request.parallel, profile=profile)
-            sent = [*untrusted_strings(request.transcript, request.registry), *request.also_shown]
-            key = keys.key(request.owner, before, sent)
+            others = [*strings_of_tools(request.registry), *request.also_shown]
+            key = keys.key(request.owner, before, lambda key: was_sent(key, request.transcript, others))
         output = JsonOutput(request.output_format, report) if request.output_format else None
         turn_key = TurnKey(keys.mode, key, Speaker.of(request), keys.habits)
         return cls(request, options, offered, schemas, turn_key, output)
@@ -113,8 +115,7 @@ class Plan(Struct, frozen=True, dict=True):
     def reads_calls(self) -> bool:
         """Whether an answer is read for calls."""
         # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
-        entries = self.request.transcript.entries
-        return len(self.request.registry) > 0 or any(isinstance(entry, PastCall) for entry in entries)
+        return len(self.request.registry) > 0 or PastCall in told_by(self.request.transcript.entries).kinds
 
     @property
     def reads_bare(self) -> bool:
@@ -126,7 +127,7 @@ class Plan(Struct, frozen=True, dict=True):
     def has_headers(self) -> bool:
         """Whether there are headers that the model may imitate."""
         # A lone message has none, and may be about such headers.
-        return self.reads_calls or any(isinstance(entry, AssistantText) for entry in self.request.transcript.entries)
+        return self.reads_calls or AssistantText in told_by(self.request.transcript.entries).kinds
 
     @cached_property
     def quotes_headers(self) -> bool:

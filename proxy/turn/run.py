@@ -21,7 +21,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from prompts import untrusted_strings
+from prompts import characters_sent
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -259,7 +259,7 @@ async def run_turn(
 
     Close it (`contextlib.aclosing`) to end the turn early: the backend is interrupted.
     """
-    characters = sum(map(len, untrusted_strings(request.transcript, request.registry)))
+    characters = characters_sent(request.transcript, request.registry)
 
     def begin() -> Turn:
         return Turn(Plan.of(request, options, report), backend, report, mint=mint, characters=characters)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from string import ascii_lowercase
@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from parser import KEY, CallCompleted, members_of, without_member
-from prompts import KEY_LENGTH, holds_word
+from prompts import KEY_LENGTH
 
 from .key_habits import Habits, KeyHabit, KeyHabits, Speaker
 
@@ -51,15 +51,15 @@ class CallKeys(Struct, frozen=True):
         """Without the secret."""
         return f"CallKeys({self.mode})"
 
-    def key(self, owner: str, before: str, sent: Sequence[str]) -> str:
-        """The key for `owner` behind the developer text `before`: another one if it stands in what was `sent`."""
+    def key(self, owner: str, before: str, was_sent: Callable[[str], bool]) -> str:
+        """The key for `owner` behind the developer text `before`: another one if that `was_sent`."""
         attempt = 0
         while True:
             hashed = "\0".join((owner, str(attempt), before)).encode("utf-8", "surrogatepass")
             digest = hmac.digest(self.secret, hashed, "sha256")
             key = f"{digest[0] % 10}{''.join(ascii_lowercase[byte % 26] for byte in digest[1:KEY_LENGTH])}"
             # Whoever sends it has seen it: then it proves nothing any more.
-            if not holds_word(key, sent):
+            if not was_sent(key):
                 return key
             attempt += 1
 

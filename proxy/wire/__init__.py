@@ -2,6 +2,7 @@
 
 json_body     bytes of a request -> JSON value, with the limits that keep it harmless
 reader        typed reads from a JSON object, with OpenAI's error for each kind of fault
+read_on       items of a conversation behind those that came before
 tools         `tools` and `tool_choice` -> registry and choice
 custom_tools  tools of free text, as functions of one string
 content       a string or parts -> text and images; files as text

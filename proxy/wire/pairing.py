@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, no_result
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, no_result, told_by
 
 # What is done to results, as it is logged and counted.
 DOUBLED, MISSING, REORDERED = REPAIRS = ("doubled", "missing", "reordered")
@@ -54,23 +54,10 @@ def paired(entries: Sequence[Entry]) -> Paired:
     """`entries` with a result for each call. A result belongs to the last call before it with its id; of several in one
     answer to the first that has none. Or else to the first one behind it; one without any call stays where it is.
     """
-    return Paired(tuple(entries)) if _is_paired(entries) else _mended(entries)
-
-
-def _is_paired(entries: Iterable[Entry]) -> bool:
-    """Whether each id is that of one call and of one result behind it, as in most conversations."""
-    called, waiting = set[str](), set[str]()
-    for entry in entries:
-        if isinstance(entry, PastCall):
-            if entry.call_id in called:
-                return False
-            called.add(entry.call_id)
-            waiting.add(entry.call_id)
-        elif isinstance(entry, ToolResult):
-            if entry.call_id not in waiting:
-                return False
-            waiting.remove(entry.call_id)
-    return not waiting
+    said = tuple(entries)
+    known = told_by(said)
+    # As in most conversations.
+    return Paired(said) if known.paired and not known.waiting else _mended(said)
 
 
 def _mended(entries: Sequence[Entry]) -> Paired:

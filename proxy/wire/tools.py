@@ -9,7 +9,7 @@ are accepted, echoed and not offered: real clients list them always, and nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Literal
@@ -64,7 +64,7 @@ class DeclaredName(Struct, frozen=True):
     kind: CallKind = "function"
 
 
-class ToolSet(Struct, frozen=True):
+class ToolSet(Struct, frozen=True, eq=False):
     """The tools of a request: what the model is offered, what the client is told, and the way back."""
 
     registry: ToolRegistry = field(default_factory=ToolRegistry)
@@ -272,12 +272,17 @@ class _Collector:
 def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
     """`tools` of a request, checked; the order is the client's. `late` are those that its input brings besides."""
     tools = [*request.objects("tools", max_length=MAX_TOOLS)]
-    # Most requests have those of the one before, and no others.
-    written = orjson.dumps([tool.raw for tool in tools])
-    digest = blake2b(written, digest_size=16).digest()
-    alone = _RECENT.get(digest, partial(collect_tools, tools), lambda made: _OBJECTS * len(written))
+    # What is wrong with them is said first.
+    alone = _collected(tools, ())
     brought = [*late]
-    return collect_tools(tools, brought) if brought else alone
+    return _collected(tools, brought) if brought else alone
+
+
+def _collected(tools: Sequence[Reader], late: Sequence[Reader]) -> ToolSet:
+    """Most requests have those of the one before."""
+    written = orjson.dumps([[tool.raw for tool in each] for each in (tools, late)])
+    digest = blake2b(written, digest_size=16).digest()
+    return _RECENT.get(digest, partial(collect_tools, tools, late), lambda made: _OBJECTS * len(written))
 
 
 def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolSet:

@@ -39,6 +39,7 @@ from prompts import (
     unescape,
     unescape_json,
 )
+from prompts.beginnings import Beginnings
 from prompts.conversation import move_headers
 from prompts.escape import LOOKALIKE
 from prompts.items import conversation_items
@@ -513,13 +514,22 @@ ANY_ENTRY = st.one_of(
 )
 
 
-@given(st.lists(ANY_ENTRY, max_size=12).map(tuple), st.sampled_from([None, "0key"]), st.booleans(), st.integers(1, 3))
-def test_messages_that_are_looked_up_are_those_that_would_be_made(
-    said: tuple[Entry, ...], key: str | None, named_results: bool, stretch: int
+@given(
+    st.lists(ANY_ENTRY, max_size=12).map(tuple),
+    st.lists(st.integers(0, 12), max_size=3),
+    st.sampled_from([None, "0key"]),
+    st.booleans(),
+)
+def test_messages_that_go_on_from_kept_ones_are_those_that_would_be_made(
+    said: tuple[Entry, ...], cuts: list[int], key: str | None, named_results: bool
 ) -> None:
+    def made(entries: tuple[Entry, ...]) -> list[Item]:
+        return [*conversation_items(Transcript(entries), key, named_results=named_results)]
+
     with pytest.MonkeyPatch.context() as patch:
-        made = []
-        for length in (stretch, stretch, len(said) + 1):
-            patch.setattr("prompts.items._STRETCH", length)
-            made.append([*conversation_items(Transcript(said), key, named_results=named_results)])
-    assert made[0] == made[1] == made[2]
+        patch.setattr("prompts.items._BEGINNINGS", Beginnings(0))
+        unseen = made(said)
+        patch.setattr("prompts.items._BEGINNINGS", Beginnings(1_000_000))
+        for cut in cuts:
+            made(said[:cut])
+        assert made(said) == made(said) == unseen

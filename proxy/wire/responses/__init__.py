@@ -2,7 +2,6 @@
 
 request            POST /v1/responses -> `ResponsesRequest`
 input_items        `input` -> transcript, with the pairing rules of calls and outputs
-seen_items         items that an earlier request had as well, looked up
 foreign_items      calls and results of tools that ran elsewhere
 responses_builder  turn events -> Response events and the Response object
 left_output        the output of a Response whose process did not end it

@@ -6,25 +6,27 @@ accepted, also without ids, with nulls and with members we do not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy
+from functools import partial
 
 from msgspec import Struct, field
 
-from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
+from prompts import AssistantText, Beginnings, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
 
 from ...contracts import PHASES, WireObject
 from ...errors import RequestError
 from ...ids import shown_id
-from ..content import joined_text, parse_parts
+from ..content import joined_text, parse_parts, untold_images
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
 from ..pairing import Paired, missing_result, paired
 from ..parameters import MAX_ITEMS
+from ..read_on import Read, ReadOn
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import SEARCH, ToolSet
 from .compaction_items import read_summary
 from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, ForeignIds, client_call, client_result
-from .seen_items import STRETCH, SeenItems, seen_items
 from .tool_search import executed_by_client, past_arguments, search_result
 
 # Of messages.
@@ -41,8 +43,8 @@ OUTPUTS = {
     "tool_search_output": "tool_search_call",
 }  # fmt: skip
 
-# What has the id of a call.
-_CALLED = frozenset({*CALL_NOUNS, *OUTPUTS})
+# What brings tools, a search's output among them.
+BRINGING = frozenset({"additional_tools", "tool_search_output"})
 
 # Told to a client whose model goes on without what it thinks it knows.
 UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."
@@ -78,14 +80,16 @@ class History(Struct, frozen=True):
 NO_HISTORY = History()
 
 
-class _Items:
-    """Reads items one after the other and holds the pairing rules."""
+class InputItems:
+    """Reads items one after the other and holds the pairing rules. Some of them are `bringing` tools."""
 
     def __init__(self, tools: ToolSet, history: History, param: str = "input") -> None:
         """`param` is the member of the request that has them."""
         self.entries: list[Entry] = []
+        self.tools = tools
+        self.bringing: list[Reader] = []
+        self.warnings: set[str] = set()
         self._param = param
-        self._tools = tools
         self._referred = history.referred
         self._strict = history.strict
         self._calls: dict[str, str] = {}
@@ -101,6 +105,7 @@ class _Items:
         self._own_ids = set()
 
     def add(self, item: Reader) -> None:
+        self._note(item)
         if self._referred and (stored := self._referred.get(referred_id(item.raw) or "")) is not None:
             item = Reader(dict(stored), item.path)
         kind = item.string("type") or ("message" if item.get("role") is not None else None)
@@ -122,8 +127,7 @@ class _Items:
                 identifier = shown(item.required_string("id"))
                 raise RequestError(f"Item with id '{identifier}' not found.", status=404, param=self._param)
             case "compaction":
-                if (summary := read_summary(item.string("encrypted_content"))) is not None:
-                    self.entries = [*compacted(self.entries, summary.text, whole=summary.whole)]
+                self._compaction(item)
             case _ if kind in FOREIGN_ITEMS:
                 self._foreign(item, kind)
             case _ if kind in SILENT_ITEMS:
@@ -131,33 +135,20 @@ class _Items:
             case _:
                 raise wrong_value(item.at("type"), kind, ITEM_KINDS)
 
-    def add_seen(self, seen: SeenItems) -> bool:
-        """Adds what a stretch says, if none of its ids stood in front of it but those of calls that it answers."""
-        if not (
-            self._ids.isdisjoint(seen.ids)
-            and self._calls.keys().isdisjoint(seen.calls)
-            and seen.uncalled <= self._unanswered.keys()
-        ):
-            return False
-        for call_id in seen.uncalled:
-            del self._unanswered[call_id]
-        self._ids |= seen.ids
-        if self._own_ids is not None:
-            self._own_ids |= seen.ids
-        self._calls |= seen.calls
-        self._unanswered |= seen.unanswered
-        self._outputs |= seen.outputs
-        self.entries += seen.entries
-        return True
+    def _note(self, item: Reader) -> None:
+        """What is looked at besides the conversation."""
+        if item.get("type") in BRINGING:
+            self.bringing.append(item)
+        self.warnings.update(untold_images([item]))
 
-    def seen(self, called: int) -> SeenItems | None:
-        """What was added, for other requests. None where it was not of so many calls and outputs: an id came twice."""
-        if len(self._calls) + len(self._outputs) != called:
-            return None
-        return SeenItems(
-            tuple(self.entries), frozenset(self._ids), self._calls, self._unanswered, self._outputs,
-            frozenset(self._uncalled),
-        )  # fmt: skip
+    def branch(self) -> InputItems:
+        """The same, to go on by itself."""
+        branched = copy(self)
+        own = {
+            name: copy(value) for name, value in vars(self).items() if isinstance(value, list | dict | set | ForeignIds)
+        }
+        vars(branched).update(own)
+        return branched
 
     def _check_id(self, item: Reader, *, repeats: bool = False) -> None:
         """`repeats`: it is a call that waits for its output already, which may stand in what is stored as well."""
@@ -195,6 +186,12 @@ class _Items:
             case _:
                 raise wrong_value(item.at("role"), role, INPUT_ROLES)
 
+    def _compaction(self, item: Reader) -> None:
+        if (summary := read_summary(item.string("encrypted_content"))) is not None:
+            self.entries = [*compacted(self.entries, summary.text, whole=summary.whole)]
+        else:
+            self.warnings.add(UNREAD_SUMMARY)
+
     def _read_call(self, item: Reader, kind: str | None) -> PastCall | None:
         """The call that an item is, if it is one that the client executes."""
         if kind not in CALL_NOUNS or (kind == "tool_search_call" and not executed_by_client(item)):
@@ -202,7 +199,7 @@ class _Items:
         arguments = _arguments(item, kind)
         call_id = shown_id(item.required_string("call_id"))
         name = SEARCH if kind == "tool_search_call" else item.required_string("name")
-        return PastCall(call_id, self._tools.model_name(name, item.string("namespace")), arguments)
+        return PastCall(call_id, self.tools.model_name(name, item.string("namespace")), arguments)
 
     def _call(self, call: PastCall, kind: str, *, repeats: bool) -> None:
         if repeats:
@@ -217,7 +214,7 @@ class _Items:
         """An output of any kind answers a call of any kind: the id leaves no doubt."""
         given = "tools" if kind == "tool_search_output" else "output"
         item.require(given)
-        parts, brings = search_result(item, self._tools) if given == "tools" else (parse_parts(item, given), ())
+        parts, brings = search_result(item, self.tools) if given == "tools" else (parse_parts(item, given), ())
         call_id = self._answered_call(item, kind)
         if call_id is None:
             self.entries.append(ToolResult(shown_id(self._tool_of(item)), parts))
@@ -235,7 +232,7 @@ class _Items:
         return next((call.call_id for call in reversed(self._unanswered.values()) if call.name == tool), None)
 
     def _tool_of(self, item: Reader) -> str:
-        return self._tools.model_name(item.required_string("name"), item.string("namespace"))
+        return self.tools.model_name(item.required_string("name"), item.string("namespace"))
 
     def _result(self, result: ToolResult, output: JsonValue, noun: str) -> None:
         call_id = result.call_id
@@ -265,7 +262,7 @@ class _Items:
 
     def _hosted(self, item: Reader, kind: str) -> None:
         """A call with its result, if there is anything to see of it."""
-        call = HOSTED_CALLS[kind](item.raw, self._tools)
+        call = HOSTED_CALLS[kind](item.raw, self.tools)
         if call.result or call.arguments != "{}":
             call_id = self._foreign_ids.of(item.raw, kind)
             result = ToolResult(call_id, call.result) if call.result else missing_result(call_id)
@@ -278,6 +275,7 @@ class _Items:
                 raise self._without_call(call_id, noun)
 
     def finish(self) -> Paired:
+        """All of them. Raises `RequestError`."""
         self.check_outputs()
         if not self._strict:
             return paired(self.entries)
@@ -323,46 +321,71 @@ def referred_ids(value: JsonValue) -> tuple[str, ...]:
     return tuple(identifier for item in unclear if (identifier := referred_id(item)) is not None)
 
 
-class Stretch(Struct, frozen=True):
-    """Neighbouring items that were seen before, and how they are read one by one."""
-
-    seen: SeenItems
-    items: Iterator[Reader]
+# Bytes that may be taken by what was read lately: two or three conversations of 1,000 items.
+_BEGINNINGS: Beginnings[bytes, Read[InputItems]] = Beginnings(4 * 2**20)
 
 
-def all_items(request: Reader, history: History) -> Iterator[Reader | Stretch]:
-    """The items of `history` and then those of `input`, some of them by stretches."""
-    for index, stored in enumerate(history.items):
-        yield Reader(dict(stored), f"previous_response.items[{index}]")
-    if not isinstance(request.get("input"), list):
-        return
-    values = request.array("input", max_length=MAX_ITEMS) or []
-    for start in range(0, len(values), STRETCH):
-        stretch = values[start : start + STRETCH]
-        items = (Reader.of(value, f"input[{index}]") for index, value in enumerate(stretch, start))
-        seen = seen_items(stretch, _read) if len(stretch) == STRETCH else None
-        if seen is None:
-            yield from items
-        else:
-            yield Stretch(seen, items)
+class Input:
+    """What stands in `history` and then in `input`, a string or an array of items.
 
+    `input` may be missing or empty where the request continues something. What is wrong with it raises `RequestError`.
+    """
 
-def _read(stretch: Sequence[JsonValue]) -> SeenItems | None:
-    """What it says wherever it stands. None where an id comes twice, or something is wrong with it."""
-    readers = [Reader.of(value, "") for value in stretch]
-    items = _Items(ToolSet(), NO_HISTORY)
-    try:
-        for reader in readers:
-            items.add(reader)
-    except RequestError:
-        return None  # it is raised where the item is read in its place
-    return items.seen(sum(reader.get("type") in _CALLED for reader in readers))
+    def __init__(self, request: Reader, history: History) -> None:
+        self._request = request
+        self._history = history
+        self._value = request.get("input")
+        values = self._value if isinstance(self._value, list) else []
+        # What is stored stands in front of every beginning, and what is referred to may be gone by now.
+        kept = Beginnings[bytes, Read[InputItems]](0) if history.items or history.referred else _BEGINNINGS
+        self._items = ReadOn(kept, history.strict, values, "input")
 
+    @property
+    def _stored(self) -> list[Reader]:
+        items = enumerate(self._history.items)
+        return [Reader(dict(item), f"previous_response.items[{index}]") for index, item in items]
 
-def has_unread_summary(items: Iterable[Reader]) -> bool:
-    """Whether one stands for a conversation that only another server can read."""
-    summaries = [item for item in items if item.get("type") == "compaction"]
-    return any(read_summary(item.string("encrypted_content")) is None for item in summaries)
+    def brought(self) -> Iterator[Reader]:
+        """The tools that the items bring, which are offered besides the request's `tools`."""
+        if isinstance(self._value, list):
+            self._request.array("input", max_length=MAX_ITEMS)
+        begun = self._items.begun
+        for item in (*(begun.bringing if begun else self._stored), *self._items.new):
+            if item.get("type") in BRINGING:
+                item.require("tools")
+                yield from item.objects("tools")
+
+    def read(self, tools: ToolSet) -> tuple[Paired, Collection[str]]:
+        """What they say beside these `tools`, and what the client is to be told of it."""
+        if (begun := self._items.begun) and begun.tools is not tools:
+            self._items.read_all()
+        items = self._items.read(partial(self._fresh, tools))
+        _check_triggers(self._items.new[:-1])
+        if self._value is None and not _goes_on(self._request):
+            raise missing("input")
+        if self._value in ("", []) and not _goes_on(self._request):
+            raise RequestError(
+                "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
+                code="missing_required_parameter",
+                param="input",
+            )
+        match self._value:
+            case str(text):
+                items.entries += [UserTurn((Text(text),))] if text else []
+            case list() | None:
+                pass
+            case other:
+                raise wrong_type("input", "a string or an array of input items", other)
+        conversation = items.finish()
+        self._items.keep()
+        return conversation, sorted(items.warnings)
+
+    def _fresh(self, tools: ToolSet) -> InputItems:
+        items = InputItems(tools, self._history)
+        for stored in self._stored:
+            items.add(stored)
+        items.begin_request()
+        return items
 
 
 def is_trigger(item: JsonValue) -> bool:
@@ -375,63 +398,13 @@ def ends_with_trigger(value: JsonValue) -> bool:
     return isinstance(value, list) and bool(value) and is_trigger(value[-1])
 
 
-def brought_tools(items: Iterable[Reader]) -> Iterator[Reader]:
-    """The tools that they bring, a search's output among them; they are offered besides the request's `tools`."""
+def _check_triggers(items: Iterable[Reader]) -> None:
+    """`items` may ask for no summary."""
     for item in items:
-        match item.get("type"):
-            case "additional_tools" | "tool_search_output":
-                item.require("tools")
-                yield from item.objects("tools")
-            case _:
-                pass
-
-
-def _check_triggers(items: Iterable[JsonValue], path: str) -> None:
-    """`items` are those of `path` that ask for no summary."""
-    for index, item in enumerate(items):
-        if is_trigger(item):
+        if is_trigger(item.raw):
             raise RequestError(
-                "A 'compaction_trigger' must be the last item of 'input'.",
-                code="invalid_value",
-                param=f"{path}[{index}]",
+                "A 'compaction_trigger' must be the last item of 'input'.", code="invalid_value", param=item.path
             )
-
-
-def parse_input(request: Reader, given: Iterable[Reader | Stretch], tools: ToolSet, history: History) -> Paired:
-    """What stands in `history` and then in `input`, a string or an array of items, as transcript entries.
-
-    `given` are `all_items`. `input` may be missing or empty where the request continues something.
-    """
-    items = _Items(tools, history)
-    for index, item in enumerate(given):
-        if index == len(history.items):
-            items.begin_request()
-        if isinstance(item, Stretch) and items.add_seen(item.seen):
-            continue
-        for each in item.items if isinstance(item, Stretch) else [item]:
-            items.add(each)
-    value = request.get("input")
-    _check_triggers(value[:-1] if isinstance(value, list) else (), "input")
-    if value is None and not _goes_on(request):
-        raise missing("input")
-    if value in ("", []) and not _goes_on(request):
-        raise RequestError(
-            "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
-            code="missing_required_parameter",
-            param="input",
-        )
-    match value:
-        case "":
-            pass
-        case str():
-            items.entries.append(UserTurn((Text(value),)))
-        case list():
-            pass
-        case None:
-            pass
-        case _:
-            raise wrong_type("input", "a string or an array of input items", value)
-    return items.finish()
 
 
 def _goes_on(request: Reader) -> bool:
@@ -442,11 +415,12 @@ def _goes_on(request: Reader) -> bool:
 
 def check_added(request: Reader, history: History, *, max_length: int) -> None:
     """Checks that `items` may stand behind those of `history`. A call may still wait for its output."""
-    items = _Items(ToolSet(), history, "items")
+    items = InputItems(ToolSet(), history, "items")
     for index, stored in enumerate(history.items):
         items.add(Reader(dict(stored), f"conversation.items[{index}]"))
     items.begin_request()
-    for item in request.objects("items", max_length=max_length):
+    added = [*request.objects("items", max_length=max_length)]
+    for item in added:
         items.add(item)
-    _check_triggers(request.array("items") or (), "items")
+    _check_triggers(added)
     items.check_outputs()

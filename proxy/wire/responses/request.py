@@ -5,17 +5,15 @@ docs/reference/parameters.md says for each parameter whether it is honoured, ech
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NotRequired, TypedDict
 
 import orjson
 from msgspec import Struct
 
-from prompts import AssistantText, Deferred, Transcript
+from prompts import Transcript, told_by
 
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
-from ..content import untold_images
 from ..json_body import JsonObject, JsonValue
 from ..parameters import (
     INCLUDES,
@@ -31,13 +29,9 @@ from ..reader import Reader, wrong_prefix, wrong_value
 from ..tools import MAX_FORMAT_NAME, TOOL_NAME, ToolSet, parse_tool_choice, parse_tools
 from .input_items import (
     NO_HISTORY,
-    UNREAD_SUMMARY,
     History,
-    all_items,
-    brought_tools,
+    Input,
     ends_with_trigger,
-    has_unread_summary,
-    parse_input,
     referred_ids,
 )
 
@@ -235,13 +229,10 @@ def parse_responses_request(
     model = request.matching("model", MODEL_NAME)
     check_parameters(request, RESPONSES, MOVED_FROM_CHAT)
     _refuse_unserved(request)
-    # Read when they are first looked at: what is wrong with the tools is said before.
-    items = Deferred(partial(all_items, request, history))
-    # A stretch that was seen before brings no tools, and its client is told nothing of it.
-    others = Deferred(lambda: (item for item in items if isinstance(item, Reader)))
-    tools = parse_tools(request, brought_tools(others))
+    items = Input(request, history)
+    tools = parse_tools(request, items.brought())
     choice = parse_tool_choice(request, tools)
-    conversation = parse_input(request, items, tools, history)
+    conversation, warnings = items.read(tools)
     instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
     parallel = request.boolean("parallel_tool_calls")
@@ -250,7 +241,7 @@ def parse_responses_request(
     text, verbosity, output_format = _text(request)
     max_output_tokens = request.integer("max_output_tokens")
     truncation = request.string("truncation") or "disabled"
-    phased = any(isinstance(entry, AssistantText) and entry.phase for entry in conversation.entries)
+    phased = told_by(conversation.entries).phased
     wished = [name for name, there in (("phase", phased), ("verbosity", verbosity)) if there]
     retention = request.string("prompt_cache_retention")
     echo: Echo = {
@@ -278,8 +269,8 @@ def parse_responses_request(
     if found.conversation is not None:
         echo["conversation"] = {"id": found.conversation}
     if (cache := request.object("prompt_cache_options")) is not None:
-        told = {key: value for key, value in cache.raw.items() if key in ECHOED_CACHE and value is not None}
-        echo["prompt_cache_options"] = {"mode": "implicit", "ttl": "30m", **told}
+        given = {key: value for key, value in cache.raw.items() if key in ECHOED_CACHE and value is not None}
+        echo["prompt_cache_options"] = {"mode": "implicit", "ttl": "30m", **given}
     if retention is not None:
         echo["prompt_cache_retention"] = retention.replace("-", "_")
     return ResponsesRequest(
@@ -301,8 +292,7 @@ def parse_responses_request(
             repairs=conversation.repairs,
             compaction=_compaction(request),
             warnings=(
-                *((UNREAD_SUMMARY,) if has_unread_summary(others) else ()),
-                *untold_images(others),
+                *warnings,
                 *tools.warnings,
             ),
             names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parser import Tool, ToolRegistry, write_call
-from prompts import MASK, AssistantText, Entry, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn
+from prompts import MASK, AssistantText, Entry, Guidance, PastCall, Text, ToolResult, Transcript, UserTurn, holds_word
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
@@ -37,7 +37,7 @@ from tests.support.parts import text_of_parts
 
 
 def key(owner: str = "", before: str = "", sent: tuple[str, ...] = (), secret: bytes = b"s" * 32) -> str:
-    return CallKeys(secret=secret).key(owner, before, sent)
+    return CallKeys(secret=secret).key(owner, before, lambda key: holds_word(key, sent))
 
 
 @given(st.text(), st.text())

@@ -1,18 +1,18 @@
-"""What was read for an earlier request is looked up, and nothing is read otherwise for it."""
+"""What an earlier request began with is not read again, and nothing is read otherwise for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from prompts import RecentlyMade
+from prompts import Beginnings, PastCall
 from proxy.errors import RequestError
 from proxy.wire.responses.input_items import History
 from proxy.wire.responses.request import parse_responses_request
-from proxy.wire.responses.seen_items import STRETCH
 
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
 CALL = {"type": "function_call", "arguments": "{}"}
@@ -67,31 +67,47 @@ def read(items: list[Any], history: History) -> object:
     return parsed.turn.transcript, parsed.turn.repairs, parsed.turn.warnings, [*parsed.turn.registry]
 
 
-@example([{**CALL, "call_id": "a", "name": "r"}, {**OUTPUT, "call_id": "a", "output": "x"}, NAMELESS], [], 1, False)
-@given(inputs(), st.lists(PLAIN, max_size=3), st.integers(1, 4), st.booleans())
+@example([{**CALL, "call_id": "a", "name": "r"}, {**OUTPUT, "call_id": "a", "output": "x"}, NAMELESS], [], [2], False)
+@given(inputs(), st.lists(PLAIN, max_size=3), st.lists(st.integers(0, 12), max_size=3), st.booleans())
 def test_a_request_is_read_as_if_nothing_had_been_seen(
-    items: list[Any], stored: list[Any], stretch: int, strict: bool
+    items: list[Any], stored: list[Any], cuts: list[int], strict: bool
 ) -> None:
-    history = History(tuple(stored), {"one": ITEM}, strict)
+    history = History(tuple(stored), {"one": ITEM} if stored else {}, strict)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proxy.wire.responses.input_items.STRETCH", len(items) + 1)
+        patch.setattr("proxy.wire.responses.input_items._BEGINNINGS", Beginnings(0))
         unseen = read(items, history)
-        patch.setattr("proxy.wire.responses.input_items.STRETCH", stretch)
+        patch.setattr("proxy.wire.responses.input_items._BEGINNINGS", Beginnings(1_000_000))
+        for cut in cuts:
+            read(items[:cut], history)
         assert read(items, history) == unseen
         assert read(items, history) == unseen
 
 
-ITEM = {"role": "user", "content": "What stood before."}
+ITEM: Any = {"role": "user", "content": "What stood before."}
 
 
 def test_what_a_conversation_began_with_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    recent: RecentlyMade[Any] = RecentlyMade(100_000)
-    monkeypatch.setattr("proxy.wire.responses.seen_items._RECENT", recent)
-    items = [{"role": "user", "content": f"Question {number}?"} for number in range(3 * STRETCH)]
+    kept: Beginnings[bytes, Any] = Beginnings(1_000_000)
+    monkeypatch.setattr("proxy.wire.responses.input_items._BEGINNINGS", kept)
+    items = [{"role": "user", "content": f"Question {number}?"} for number in range(20)]
 
     def entries(items: list[Any]) -> tuple[object, ...]:
         return parse_responses_request({"model": "m", "input": items}).turn.transcript.entries
 
-    first, again = entries(items[: 2 * STRETCH]), entries(items)
-    assert all(one is other for one, other in zip(first, again, strict=False))
-    assert 0 < recent.bytes <= 100_000
+    first, again = entries(items[:12]), entries(items)
+    assert [one is other for one, other in zip(first, again, strict=False)] == [True] * 11 + [False]
+    assert 0 < kept.bytes <= 1_000_000
+
+
+@pytest.mark.parametrize("one", [1, True, 1.0])
+@pytest.mark.parametrize("other", [1, True, 1.0])
+def test_numbers_that_are_equal_are_not_the_same_words(one: object, other: object) -> None:
+    """A call of a tool that ran elsewhere is shown as it was written."""
+
+    def arguments(value: object) -> list[str]:
+        call: Any = {"type": "local_shell_call", "call_id": "a", "action": {"timeout_ms": value}}
+        entries = parse_responses_request({"model": "m", "input": [call, ITEM]}).turn.transcript.entries
+        return [entry.arguments for entry in entries if isinstance(entry, PastCall)]
+
+    arguments(one)
+    assert arguments(other) == [orjson.dumps({"timeout_ms": other}).decode()]

@@ -1,0 +1,71 @@
+"""What was made of the beginnings of conversations, so that a longer one goes on from there.
+
+A conversation is sent whole with each request, and all of it but its end was sent before. What is kept of one is only
+found by a conversation that begins with all of it: nobody is given what he did not send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from .transcript import Entry
+
+# A conversation: its JSON, or what it says.
+W = TypeVar("W", bytes, tuple[Entry, ...])
+V = TypeVar("V")
+
+# Conversations of which something is kept, at most: each is compared with each request.
+_MOST = 64
+
+
+class Begun(Struct, Generic[W, V], frozen=True):
+    """`made` of the `beginning` of a conversation and of its `context`. It is shared, so nothing may change it; `size`
+    are its bytes.
+    """
+
+    context: Hashable
+    beginning: W
+    made: V
+    size: int
+
+
+class Beginnings(Generic[W, V]):
+    """Keeps what takes `most` bytes at most, and forgets the oldest first. Threads may share it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # Newest first. Replaced as a whole: where two threads keep something at once, one of them may be lost.
+        self._kept: tuple[Begun[W, V], ...] = ()
+
+    def find(self, context: Hashable, whole: W) -> Begun[W, V] | None:
+        """What is known of the longest beginning of `whole`, which may be all of it."""
+        found = [begun for begun in self._kept if begun.context == context and _begins(whole, begun.beginning)]
+        return max(found, key=lambda begun: len(begun.beginning), default=None)
+
+    def keep(self, new: Begun[W, V], instead: Begun[W, V] | None = None) -> None:
+        """Of a conversation that goes on only the `new` beginning is kept, `instead` of the one that was found."""
+        if new.size > self._most:
+            return
+        kept = [begun for begun in self._kept if begun is not instead]
+        kept.insert(0, new)
+        room, count = self._most, 0
+        while count < len(kept) and kept[count].size <= room:
+            room -= kept[count].size
+            count += 1
+        self._kept = tuple(kept[: min(count, _MOST)])
+
+    @property
+    def bytes(self) -> int:
+        """What it takes now."""
+        return sum(begun.size for begun in self._kept)
+
+
+def _begins(whole: W, beginning: W) -> bool:
+    if isinstance(whole, bytes):
+        return whole.startswith(beginning)
+    end = len(beginning)
+    # Most others differ in their last entry. Those of one conversation are the same objects, which is seen at a glance.
+    return 0 < end <= len(whole) and whole[end - 1] == beginning[-1] and whole[:end] == beginning

@@ -1,0 +1,93 @@
+"""What is known of a whole conversation without its words, found out once for what each request repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from parser import ToolRegistry
+
+from .beginnings import Beginnings, Begun
+from .transcript import (
+    AssistantText,
+    Entry,
+    Guidance,
+    PastCall,
+    ToolResult,
+    Transcript,
+    bytes_taken,
+    strings_of,
+    strings_of_tools,
+)
+
+# Bytes that conversations may take of which this was found out lately.
+_MOST_BYTES = 2 * 2**20
+
+
+class Told(Struct, frozen=True):
+    """`characters` are those that the model will read, `kinds` the types of entries, `guidance` how many are that, and
+    `phased` whether a text of the assistant has a phase. `brought` are the names of the tools that are shown where they
+    came. `paired`: each id is that of one call and of one result behind it, but for those that are `waiting`.
+    """
+
+    characters: int = 0
+    kinds: frozenset[type[Entry]] = frozenset()
+    guidance: int = 0
+    phased: bool = False
+    brought: frozenset[str] = frozenset()
+    paired: bool = True
+    called: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
+
+    def behind(self, entries: Sequence[Entry]) -> Told:
+        """Of a conversation that goes on with these."""
+        paired, called, waiting = self.paired, set[str](), set(self.waiting)
+        brought = set[str]()
+        phased = self.phased
+        for entry in entries:
+            if isinstance(entry, PastCall):
+                paired = paired and entry.call_id not in self.called and entry.call_id not in called
+                called.add(entry.call_id)
+                waiting.add(entry.call_id)
+            elif isinstance(entry, ToolResult):
+                paired = paired and entry.call_id in waiting
+                waiting.discard(entry.call_id)
+                brought.update(entry.brings)
+            elif isinstance(entry, AssistantText):
+                phased = phased or entry.phase is not None
+            elif isinstance(entry, Guidance):
+                brought.update(entry.brings)
+        kinds = [type(entry) for entry in entries]
+        return Told(
+            self.characters + sum(map(len, strings_of(entries))),
+            self.kinds.union(kinds),
+            self.guidance + kinds.count(Guidance),
+            phased,
+            self.brought | brought,
+            paired,
+            self.called | called,
+            frozenset(waiting),
+        )
+
+
+_BEGINNINGS: Beginnings[tuple[Entry, ...], Told] = Beginnings(_MOST_BYTES)
+
+
+def told_by(entries: tuple[Entry, ...]) -> Told:
+    """What is known of `entries`."""
+    begun = _BEGINNINGS.find(None, entries)
+    known, start = (Told(), 0) if begun is None else (begun.made, len(begun.beginning))
+    # Clients are seen to send the newest message again with other words.
+    if new := entries[start:-1]:
+        known = known.behind(new)
+        size = bytes_taken(new) + (begun.size if begun else 0)
+        _BEGINNINGS.keep(Begun(None, entries[:-1], known, size), begun)
+        start = len(entries) - 1
+    return known.behind(entries[start:])
+
+
+def characters_sent(transcript: Transcript, registry: ToolRegistry) -> int:
+    """Those of `untrusted_strings`."""
+    others = (transcript.instructions or "", *strings_of_tools(registry))
+    return told_by(transcript.entries).characters + sum(map(len, others))
