@@ -176,7 +176,7 @@ async def _deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: 
 async def _send_all_but_the_last(
     app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog, record: TurnRecord
 ) -> tuple[list[WireEvent], ApiError | None]:
-    """Runs the turn. Returns its last events, once it is closed and what is to be kept is kept, and what they tell."""
+    """Runs the turn. Returns its last events, once it is closed, and what they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
     app[MODELS].look()
     with app[METRICS].turn(entry.turn) as clock, running(record):
@@ -187,38 +187,53 @@ async def _send_all_but_the_last(
             async for batch in batches:
                 clock.saw(batch)
                 record.saw(batch, time.monotonic())
-                error = None
-                end = batch[-1]
-                if isinstance(end, (TurnFinished, TurnFailed)) and end.usage:
-                    _count(app, exchange, entry, end.usage)
-                if isinstance(end, TurnFailed):
-                    app[READINESS].saw(end.error)
-                    error = exchange.map_error(end.error)
-                    if len(batch) == 1 and not sink.begun:
-                        raise error
-                    batch[-1] = replace(end, error=error)
-                    entry.failed_with(error)
+                if isinstance(batch[-1], (TurnFinished, TurnFailed)):
+                    return await _last(app, exchange, sink, entry, batch=batch, record=record)
                 events = _made(builder, batch) if len(batch) <= MADE_AT_ONCE else await _made_in_steps(builder, batch)
-                if isinstance(end, TurnFinished):
-                    app[READINESS].saw(None)
-                    try:
-                        await exchange.keep()
-                    except ApiError as refusal:
-                        if not sink.begun:
-                            raise
-                        error = refusal
-                        entry.failed_with(error)
-                        events[-1:] = builder.handle(TurnFailed(error))
                 entry.saw_first_event()
                 record.left(events, time.monotonic())
-                if isinstance(end, (TurnFinished, TurnFailed)):
-                    if not exchange.turn.streamed:
-                        record.left_whole(builder.body)
-                    return events, error
                 await sink.send(events)
     if cancellation is None or cancellation.ending is None:
         raise RuntimeError("the turn has no end")
     return cancellation.ending(), None
+
+
+async def _last(
+    app: web.Application,
+    exchange: Exchange,
+    sink: Sink,
+    entry: RequestLog,
+    *,
+    batch: list[TurnEvent],
+    record: TurnRecord,
+) -> tuple[list[WireEvent], ApiError | None]:
+    """The events of the batch that ends the turn, once what is to be kept is kept, and what they tell."""
+    builder, end, error = exchange.builder, batch[-1], None
+    if isinstance(end, (TurnFinished, TurnFailed)) and end.usage:
+        _count(app, exchange, entry, end.usage)
+    if isinstance(end, TurnFailed):
+        app[READINESS].saw(end.error)
+        error = exchange.map_error(end.error)
+        if len(batch) == 1 and not sink.begun:
+            raise error
+        batch[-1] = replace(end, error=error)
+        entry.failed_with(error)
+    events = _made(builder, batch) if len(batch) <= MADE_AT_ONCE else await _made_in_steps(builder, batch)
+    if isinstance(end, TurnFinished):
+        app[READINESS].saw(None)
+        try:
+            await exchange.keep()
+        except ApiError as refusal:
+            if not sink.begun:
+                raise
+            error = refusal
+            entry.failed_with(error)
+            events[-1:] = builder.handle(TurnFailed(error))
+    entry.saw_first_event()
+    record.left(events, time.monotonic())
+    if not exchange.turn.streamed:
+        record.left_whole(builder.body)
+    return events, error
 
 
 def _count(app: web.Application, exchange: Exchange, entry: RequestLog, usage: Usage) -> None:

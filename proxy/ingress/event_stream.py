@@ -30,6 +30,9 @@ SHORT_HEARTBEAT = 2.0
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
 
+# Bytes after which it is seen whether the client reads, as aiohttp does.
+DRAINED_AFTER = 1 << 16
+
 # Events that are encoded in one step; and bytes of an answer from which on its last ones, which repeat it, are
 # encoded one by one: others are served in between.
 ENCODED_AT_ONCE = 256
@@ -65,10 +68,14 @@ class EventStream:
         self._pause = SHORT_HEARTBEAT if self.format.impatient else HEARTBEAT
         self._written = request.get(WRITTEN)
         self._lock = asyncio.Lock()
+        self._now = asyncio.get_running_loop().time
         self._written_at = 0.0
         self._writing = False
         self._response: web.StreamResponse | None = None
         self._writer: AbstractStreamWriter | None = None
+        # What chunks are written to, once the head has left.
+        self._transport: asyncio.Transport | None = None
+        self._undrained = 0
         self.begun = False
         self.sent = 0
         """Bytes."""
@@ -117,14 +124,14 @@ class EventStream:
                 response = _EventStreamResponse(headers={**STREAM_HEADERS, "Content-Type": self.format.content_type})
                 self._writer = await response.prepare(self._request)
                 self._response = response
-                self._written_at = asyncio.get_running_loop().time()
+                self._written_at = self._now()
                 if opening := self._opening():
                     await self._send(response, opening)
         return self._response
 
     async def write(self, pieces: Sequence[bytes]) -> None:
-        response = self._response or await self._begin()
-        self._written_at = asyncio.get_running_loop().time()
+        response = await self._begin() if self._response is None else self._response
+        self._written_at = self._now()
         self._writing = True
         await self._send(response, pieces)
         self._writing = False
@@ -136,8 +143,20 @@ class EventStream:
             await self.write([end])
 
     async def _send(self, response: web.StreamResponse, pieces: Sequence[bytes]) -> None:
-        for piece in pieces:
-            await response.write(piece)
+        for piece in filter(None, pieces):
+            if self._transport is None:
+                await response.write(piece)
+                if response.headers.get("Transfer-Encoding") == "chunked":
+                    self._transport = self._request.transport
+            elif self._transport.is_closing():
+                raise ConnectionResetError("the client has gone")
+            else:
+                # As aiohttp does, which would ask for each chunk what stays as it is.
+                self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                self._undrained += len(piece)
+                if self._undrained > DRAINED_AFTER and self._writer is not None:
+                    self._undrained = 0
+                    await self._writer.drain()
             self.sent += len(piece)
             if self._written is not None:
                 self._written.append(piece)

@@ -88,15 +88,10 @@ class TurnClock:
     def saw(self, batch: Sequence[TurnEvent]) -> None:
         """A batch of the turn. Its end is the last event of one."""
         end = batch[-1]
-        match end:
-            case TurnFinished(incomplete=None):
-                self.outcome = "completed"
-            case TurnFinished():
-                self.outcome = "incomplete"
-            case TurnFailed():
-                self.outcome = "failed"
-            case _:
-                pass
+        if isinstance(end, TurnFailed):
+            self.outcome = "failed"
+        elif isinstance(end, TurnFinished):
+            self.outcome = "completed" if end.incomplete is None else "incomplete"
         if self.first is None and (len(batch) > 1 or self.outcome == "left"):
             self.first = time.monotonic()
 

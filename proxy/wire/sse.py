@@ -29,13 +29,20 @@ Encode = Callable[[Iterable[Mapping[str, object]]], list[bytes]]
 
 def named(events: Iterable[tuple[str, Mapping[str, object]]]) -> list[bytes]:
     """Events by their names, in one piece."""
-    lines = [b"event: %b\ndata: %b\n\n" % (name.encode(), _quiet(orjson.dumps(event))) for name, event in events]
-    return lines if len(lines) < 2 else [b"".join(lines)]
+    return _joined([_named(name, event) for name, event in events])
 
 
 def encode_typed(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Events of the Responses API: `event:` equals `data.type`. What arrived together leaves together."""
-    return named((str(event["type"]), event) for event in events)
+    return _joined([_named(str(event["type"]), event) for event in events])
+
+
+def _named(name: str, event: Mapping[str, object]) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), _quiet(orjson.dumps(event)))
+
+
+def _joined(pieces: list[bytes]) -> list[bytes]:
+    return pieces if len(pieces) < 2 else [b"".join(pieces)]
 
 
 def encode_chunks(events: Iterable[Mapping[str, object]]) -> list[bytes]:
@@ -58,6 +65,8 @@ _SPELLINGS = (
 
 def _quiet(line: bytes) -> bytes:
     """`line`, of equal value, as one line for everybody. None of these can stand outside a string."""
+    if line.isascii() and b"data: " not in line and b"[DONE]" not in line:  # as most are
+        return line
     for plain, escaped in _SPELLINGS:
         line = line.replace(plain, escaped)
     return line

@@ -166,14 +166,11 @@ class TurnRecord:
         """Events of the turn, before its API makes its own of them. Its end is the last one of a batch."""
         if self.first is None:
             self.first = now
-        match batch[-1]:
-            case TurnFinished(usage, incomplete):
-                self.state = TurnState.DONE if incomplete is None else TurnState.INCOMPLETE
-                self.usage = usage
-            case TurnFailed(error):
-                self.state, self.error = TurnState.FAILED, error
-            case _:
-                pass
+        if isinstance(end := batch[-1], TurnFinished):
+            self.state = TurnState.DONE if end.incomplete is None else TurnState.INCOMPLETE
+            self.usage = end.usage
+        elif isinstance(end, TurnFailed):
+            self.state, self.error = TurnState.FAILED, end.error
         if len(self.blocks) != self._told:
             self._told = len(self.blocks)
             self.changed()
