@@ -32,7 +32,7 @@ _WS = r"[ \t\r\n]*+"
 _STRING = f'"{STRING_RUN.pattern}"'
 _MEMBER = rf'(?!"(?:{NAME}|{ARGUMENTS})"){_STRING}{_WS}:{_WS}(?:{_STRING}|[-+.0-9A-Za-z]++)'
 _PAIR = re.compile(rf'"({STRING_RUN.pattern})"{_WS}:{_WS}({_STRING}|[-+.0-9A-Za-z]++)')
-_KEY_FIRST = re.compile(rf'"{KEY}"{_WS}:{_WS}{_STRING}{_WS},?{_WS}"?\w*')
+_KEY_FIRST = re.compile(rf'"{KEY}"{_WS}:{_WS}{_STRING}{_WS}(?:,{_WS}(?:"\w*)?)?')
 # Members that most calls have.
 _TAUGHT = frozenset({KEY, "type", *IDS})
 # Characters. What is shorter than this is only looked at where its part may be whole.

@@ -109,7 +109,7 @@ def test_what_has_another_form_breaks_it_off(text: str, size: int) -> None:
     assert not call.scanner.in_string
 
 
-@pytest.mark.parametrize("text", ["]", '"name": "r"]', '"name": "r", x', "'name'"])
+@pytest.mark.parametrize("text", ["]", '"name": "r"]', '"name": "r", x', "'name'", '"key": "7q"x', '"key": "7q", x'])
 def test_a_fault_in_little_text_is_seen_at_once(text: str) -> None:
     call = LiveCall(0)
     call.feed(text, [])
