@@ -104,7 +104,7 @@ def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
 
 def conversation_items(
     transcript: Transcript, key: str | None = None, *, named_results: bool = False
-) -> Iterator[Item]:
+) -> Sequence[Item]:
     """The messages of `transcript`, past calls with `key`, and results that name their tool if they are to."""
     first = _first_user(transcript)
     leading = (entry for entry in transcript.entries[:first] if not isinstance(entry, Guidance))
@@ -115,12 +115,17 @@ def conversation_items(
     end = _last_begin(entries, start)
     if end > start:
         new = entries[start:end]
-        items = (*items, *written(new, called=called))
+        items = (*items, *map(_made, written(new, called=called)))
         called = (*called, *_calls(new))
         size = bytes_taken(new) + (begun.size if begun else 0)
         _BEGINNINGS.keep(Begun((key, named_results), entries[:end], (items, called), size), begun)
-    yield from items
-    yield from written(entries[end:], called=called)
+    return (*items, *written(entries[end:], called=called))
+
+
+def _made(item: Item) -> Item:
+    """It is kept, so whoever shows it waits for nothing."""
+    len(item.parts)
+    return item
 
 
 def _last_begin(entries: Sequence[Entry], start: int) -> int:
@@ -142,6 +147,8 @@ def _messages(
     entries: Sequence[Entry], *, key: str | None, named_results: bool, called: Sequence[PastCall] = ()
 ) -> Iterator[Item]:
     """The messages that say `entries`, in front of which these were `called`."""
+    given = {entry.call_id for entry in entries if isinstance(entry, ToolResult)}
+    called = [call for call in called if call.call_id in given] if given else ()
     names = {call.call_id: call.name for call in called}
     answer: list[AssistantText | PastCall] = []
     for entry in (*in_call_order([entry for entry in entries if not is_blank(entry)], called), None):

@@ -99,7 +99,7 @@ def render_turn(
         return page.parts()
 
     def items() -> Iterable[Item]:
-        said = [*conversation_items(transcript, key, named_results=profile.named_results)]
+        said = conversation_items(transcript, key, named_results=profile.named_results)
         # Of a long one nobody asks how long it is: what stands behind that need not be written for it.
         is_long = enough < inf and any(length > enough for length in accumulate(item.length for item in said))
         lines = closing(is_long=is_long, as_items=True)

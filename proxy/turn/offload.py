@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Protocol, TypeVar
+
+from prompts import Deferred
 
 from ..contracts import BackendEvent, Prompt, TextPiece, TurnEvent, TurnRequest
 
@@ -60,7 +63,9 @@ class OffloadIfLong:
         return await self._offload(self._owner, lambda: self._whole(make())) if self._prepares else make()
 
     def _whole(self, prompt: Prompt) -> Prompt:
-        for form in [item.parts for item in prompt.items] if self._takes_items else [prompt.parts]:
+        forms = (item.parts for item in reversed(prompt.items)) if self._takes_items else [prompt.parts]
+        # What was kept of an earlier request is made, and stands in front of the rest.
+        for form in takewhile(lambda form: not (isinstance(form, Deferred) and form.is_made), forms):
             len(form)
         return prompt
 

@@ -61,6 +61,11 @@ class ReadOn(Generic[R]):
         """What has read the beginning. It is shared: branch it to go on."""
         return self._found.made.reading if self._found else None
 
+    @property
+    def known(self) -> int:
+        """How many items that are."""
+        return self._found.made.count if self._found else 0
+
     def read_all(self) -> None:
         """What is known of the beginning does not hold for this request."""
         self._found = self._new = None
@@ -69,8 +74,7 @@ class ReadOn(Generic[R]):
     def new(self) -> Sequence[Reader]:
         """The items behind the beginning. Raises `RequestError` for what is no object."""
         if self._new is None:
-            known = self._found.made.count if self._found else 0
-            values = enumerate(self._values[known:], known)
+            values = enumerate(self._values[self.known :], self.known)
             self._new = [Reader.of(value, f"{self._path}[{index}]") for index, value in values]
         return self._new
 

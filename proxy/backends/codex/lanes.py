@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,6 +32,9 @@ REMINDED_FOR = 20_000
 _DIGEST_SIZE = 16
 # Characters of a token, for an answer that is known by its tokens.
 _TOKEN = 4
+
+_meaning = attrgetter("meaning")
+_role = attrgetter("role")
 
 Identity = tuple[str, str, str | None, str | None, bool]
 
@@ -112,7 +116,7 @@ class HeldThread(Struct, eq=False):
         if reminds:
             self.reminded_at = self.characters
         # An empty answer is no item: nobody sends it back.
-        meanings = [*(item.meaning for item in items), *filter(None, [answer])]
+        meanings = [*map(_meaning, items), *filter(None, [answer])]
         self.count = len(meanings)
         self.held = beginnings(meanings, [self.count])[self.count]
         self.effort = self.effort or prompt.effort is not None
@@ -186,7 +190,7 @@ class Lanes(Struct):
         alike = [lane for lane in self._idle if lane.fits(wanted, toolless=prompt.toolless)]
         # Something must be old, and something new, or codex would have nothing to answer.
         counts = {lane.count for lane in alike if 0 < lane.count < len(items)}
-        known = beginnings([item.meaning for item in items], counts)
+        known = beginnings([*map(_meaning, items)], counts)
         holding = [lane for lane in alike if known.get(lane.count) == lane.held]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
@@ -232,6 +236,6 @@ def _reason(
         return "held"
     if holding:
         return "effort"
-    if not any(item.role == "assistant" for item in items):
+    if "assistant" not in map(_role, items):
         return "first"
     return "other_history" if alike else "none_idle"

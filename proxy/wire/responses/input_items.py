@@ -141,6 +141,10 @@ class InputItems:
             self.bringing.append(item)
         self.warnings.update(untold_images([item]))
 
+    def continues(self, history: History) -> bool:
+        """Whether this may stand for the beginning of a request that continues `history`."""
+        return self._strict == history.strict and not (history.items or history.referred)
+
     def branch(self) -> InputItems:
         """The same, to go on by itself."""
         branched = copy(self)
@@ -326,40 +330,38 @@ _BEGINNINGS: Beginnings[bytes, Read[InputItems]] = Beginnings(4 * 2**20)
 
 
 class Input:
-    """What stands in `history` and then in `input`, a string or an array of items.
+    """`input` of a request: a string or an array of items.
 
-    `input` may be missing or empty where the request continues something. What is wrong with it raises `RequestError`.
+    It may be missing or empty where the request continues something. What is wrong with it raises `RequestError`.
     """
 
-    def __init__(self, request: Reader, history: History) -> None:
+    def __init__(self, request: Reader) -> None:
         self._request = request
-        self._history = history
         self._value = request.get("input")
-        values = self._value if isinstance(self._value, list) else []
-        # What is stored stands in front of every beginning, and what is referred to may be gone by now.
-        kept = Beginnings[bytes, Read[InputItems]](0) if history.items or history.referred else _BEGINNINGS
-        self._items = ReadOn(kept, history.strict, values, "input")
+        self._values = self._value if isinstance(self._value, list) else []
+        self._items = ReadOn(_BEGINNINGS, None, self._values, "input")
 
-    @property
-    def _stored(self) -> list[Reader]:
-        items = enumerate(self._history.items)
-        return [Reader(dict(item), f"previous_response.items[{index}]") for index, item in items]
+    def referred(self) -> tuple[str, ...]:
+        """The ids of stored items that it refers to. What is known of a beginning refers to none."""
+        return referred_ids(self._values[self._items.known :])
 
-    def brought(self) -> Iterator[Reader]:
-        """The tools that the items bring, which are offered besides the request's `tools`."""
-        if isinstance(self._value, list):
+    def brought(self, history: History) -> Iterator[Reader]:
+        """The tools that the items bring, behind those of `history`; they are offered besides the request's `tools`."""
+        if self._values:
             self._request.array("input", max_length=MAX_ITEMS)
+        if (begun := self._items.begun) and not begun.continues(history):
+            self._items.read_all()
         begun = self._items.begun
-        for item in (*(begun.bringing if begun else self._stored), *self._items.new):
+        for item in (*(begun.bringing if begun else _stored(history)), *self._items.new):
             if item.get("type") in BRINGING:
                 item.require("tools")
                 yield from item.objects("tools")
 
-    def read(self, tools: ToolSet) -> tuple[Paired, Collection[str]]:
-        """What they say beside these `tools`, and what the client is to be told of it."""
+    def read(self, tools: ToolSet, history: History) -> tuple[Paired, Collection[str]]:
+        """What the items say behind those of `history` and beside these `tools`, and what the client is told of it."""
         if (begun := self._items.begun) and begun.tools is not tools:
             self._items.read_all()
-        items = self._items.read(partial(self._fresh, tools))
+        items = self._items.read(partial(_behind, history, tools))
         _check_triggers(self._items.new[:-1])
         if self._value is None and not _goes_on(self._request):
             raise missing("input")
@@ -377,15 +379,24 @@ class Input:
             case other:
                 raise wrong_type("input", "a string or an array of input items", other)
         conversation = items.finish()
-        self._items.keep()
+        # What is stored stands in front of any beginning, and what is referred to may be gone the next time.
+        if not (history.items or history.referred):
+            self._items.keep()
         return conversation, sorted(items.warnings)
 
-    def _fresh(self, tools: ToolSet) -> InputItems:
-        items = InputItems(tools, self._history)
-        for stored in self._stored:
-            items.add(stored)
-        items.begin_request()
-        return items
+
+def _behind(history: History, tools: ToolSet) -> InputItems:
+    """What reads a request's own items next."""
+    items = InputItems(tools, history)
+    for stored in _stored(history):
+        items.add(stored)
+    items.begin_request()
+    return items
+
+
+def _stored(history: History) -> list[Reader]:
+    items = enumerate(history.items)
+    return [Reader(dict(item), f"previous_response.items[{index}]") for index, item in items]
 
 
 def is_trigger(item: JsonValue) -> bool:

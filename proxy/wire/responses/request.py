@@ -32,7 +32,6 @@ from .input_items import (
     History,
     Input,
     ends_with_trigger,
-    referred_ids,
 )
 
 # Tokens of a conversation that is summed up where `context_management` names no threshold: OpenAI publishes none.
@@ -92,6 +91,7 @@ class Lookups(Struct, frozen=True):
     previous_response_id: str | None
     conversation: str | None
     referred: tuple[str, ...]
+    input: Input
 
 
 def lookups(body: JsonObject) -> Lookups:
@@ -106,7 +106,8 @@ def lookups(body: JsonObject) -> Lookups:
             "'conversation'.",
             code="mutually_exclusive_parameters",
         )
-    return Lookups(previous, conversation, referred_ids(body.get("input")))
+    given = Input(request)
+    return Lookups(previous, conversation, given.referred(), given)
 
 
 def _conversation(request: Reader) -> str | None:
@@ -229,10 +230,9 @@ def parse_responses_request(
     model = request.matching("model", MODEL_NAME)
     check_parameters(request, RESPONSES, MOVED_FROM_CHAT)
     _refuse_unserved(request)
-    items = Input(request, history)
-    tools = parse_tools(request, items.brought())
+    tools = parse_tools(request, found.input.brought(history))
     choice = parse_tool_choice(request, tools)
-    conversation, warnings = items.read(tools)
+    conversation, warnings = found.input.read(tools, history)
     instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
     parallel = request.boolean("parallel_tool_calls")

@@ -13,7 +13,6 @@ from proxy.errors import RequestError
 from proxy.wire.json_body import parse_json_object
 from proxy.wire.responses.request import (
     DEFAULT_THRESHOLD,
-    Lookups,
     ResponsesRequest,
     lookups,
     parse_responses_request,
@@ -430,5 +429,7 @@ def test_lookups_are_all_that_a_request_refers_to() -> None:
         "previous_response_id": "resp_1",
         "input": [{"id": "msg_1"}, {"type": "item_reference", "id": "msg_2"}],
     }
-    assert lookups(body) == Lookups("resp_1", None, ("msg_1", "msg_2"))
-    assert lookups({"conversation": "conv_1"}) == Lookups(None, "conv_1", ())
+    found = lookups(body)
+    assert (found.previous_response_id, found.conversation, found.referred) == ("resp_1", None, ("msg_1", "msg_2"))
+    found = lookups({"conversation": "conv_1"})
+    assert (found.previous_response_id, found.conversation, found.referred) == (None, "conv_1", ())
