@@ -72,13 +72,11 @@ class EventQueue:
             return False
         if events and not self._ended:
             self.used = True
-            self._events.extend(events)
+            self._events += events
             fitted = self._backlog <= MAX_BACKLOG
             for event in events:
-                self._backlog += EVENT_WEIGHT
-                if isinstance(event, _PIECES):
-                    self._backlog += len(event.text)
-            if fitted and self._backlog > MAX_BACKLOG:
+                self._backlog += EVENT_WEIGHT + len(event.text) if isinstance(event, _PIECES) else EVENT_WEIGHT
+            if self._backlog > MAX_BACKLOG and fitted:
                 self._fresh = True
                 asyncio.get_running_loop().call_soon(self._grow_old)
         return True

@@ -66,17 +66,15 @@ class LaneEnd:
         """The turn's last event settles it. `said` gives the text between the blocks, as it came, or None if more did;
         it is not kept, for it may hold the turn.
         """
-        self.shown = self.shown or any(isinstance(event, _SEEN) for event in events)
+        if not self.shown:
+            self.shown = any(isinstance(event, _SEEN) for event in events)
         # What was given is of interest only where the backend could go on from it.
         if self._prompt is not None and self._prompt.continuation.resume is not None:
             self._given += [event for event in events if isinstance(event, _GIVEN)]
-        match events[-1]:
-            case TurnFinished(_, incomplete):
-                self.settle(self._report.difference or incomplete or self._rewritten(said))
-            case TurnFailed():
-                self.settle("failed")
-            case _:
-                pass
+        if isinstance(end := events[-1], TurnFinished):
+            self.settle(self._report.difference or end.incomplete or self._rewritten(said))
+        elif isinstance(end, TurnFailed):
+            self.settle("failed")
 
     def _rewritten(self, said: Callable[[], str | None]) -> str | None:
         """Whether the client got anything else than what the model wrote, white space and escapes aside."""

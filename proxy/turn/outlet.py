@@ -97,14 +97,13 @@ class LeftText:
         """It says more than that a call comes."""
 
     def note(self, event: TurnEvent) -> None:
-        if isinstance(event, AnswerMessageEnded):
+        if isinstance(event, AnswerText):
+            if len(self._pieces) < _COMPARED:
+                self._pieces.append(event.text)
+            if self._has_block and not event.text.isspace():
+                self.is_answer = True
+        elif isinstance(event, AnswerMessageEnded):
             self._is_one_message = False
-        if not isinstance(event, AnswerText):
-            return
-        if len(self._pieces) < _COMPARED:
-            self._pieces.append(event.text)
-        if self._has_block and not event.text.isspace():
-            self.is_answer = True
 
     def pass_block(self) -> None:
         self._has_block = True

@@ -109,7 +109,8 @@ class ShownText:
             self._go_on()
             self._say(raw)
             return False
-        self._write(raw)
+        if self._outlet.reason is Reason.OUTPUT_INVALID:
+            self._written.append(raw)
         self._pass()
         self._notation.pass_out()
         return True
@@ -138,21 +139,18 @@ class ShownText:
         return self._outlet.reason is Reason.OUTPUT_INVALID and self.leaves_json
 
     def _say(self, text: str) -> None:
-        self._write(text)
-        if self._json is not None and self._streams_json:
-            self._let(self._json.feed(text))
-            if not self.is_no_json:
-                return
-            text = self.written
+        if self._outlet.reason is Reason.OUTPUT_INVALID:
+            self._written.append(text)
+            if self._json is not None and self._streams_json:
+                self._let(self._json.feed(text))
+                if not self.is_no_json:
+                    return
+                text = self.written
         self._put(self._visible.feed(text))
 
     def _let(self, text: str) -> None:
         if text:
             self._outlet.let(AnswerText(text, self.phase))
-
-    def _write(self, text: str) -> None:
-        if self._outlet.reason is Reason.OUTPUT_INVALID:
-            self._written.append(text)
 
     def _put(self, text: str) -> None:
         if not text:

@@ -106,13 +106,13 @@ class TurnReduction:
         if read is None:
             return []
         turn_id = params["turnId"] if "turnId" in params else params["turn"]["id"]
-        if self.turn_id is None:
+        if turn_id != self.turn_id:
+            if self.turn_id is not None:
+                return []
             if turn_id in self._earlier:
                 self._waiting.append((method, params))
                 return []
             self.turn_id = turn_id
-        if turn_id != self.turn_id:
-            return []
         if self.over:
             self.completed = self.completed or method == "turn/completed"
             return []
@@ -123,8 +123,8 @@ class TurnReduction:
                 self.over = True
                 break
             self._told = True
-        self.completed = method == "turn/completed"
-        self.over = self.over or self.completed
+        if method == "turn/completed":
+            self.completed = self.over = True
         return events
 
     def begin(self, turn_id: str) -> list[BackendEvent | AttemptFailed]:
@@ -172,13 +172,14 @@ class TurnReduction:
     def _text_delta(self, params: RpcObject) -> Told:
         text, item_id = params["delta"], params["itemId"]
         message = self._open.get(item_id)
-        goes_on = isinstance(message, _Message) and message.told and item_id not in self._done
-        if goes_on and text and isinstance(text, str):  # as nearly all are
-            message.told.append(text)
-            return (TextPiece(text),)
-        return self._first_delta(params)
+        if not isinstance(message, _Message) or item_id in self._done:
+            return self._other_delta(params)
+        if not (message.told and text and isinstance(text, str)):
+            return self._other_delta(params)
+        message.told.append(text)  # as nearly always
+        return (TextPiece(text),)
 
-    def _first_delta(self, params: RpcObject) -> Told:
+    def _other_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began a message again")
         text = _text(params["delta"])

@@ -31,6 +31,7 @@ from ...rpc import (
 from ...tracing import CURRENT
 from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT
 from ..session_life import SessionLife
+from .deltas import TEXT_DELTA
 from .errors import MAX_INPUT, rejected, rpc_failure, too_long
 from .lanes import HeldThread, Lanes, Unsaid, identity
 from .options import INTERRUPTS, SessionOptions
@@ -88,12 +89,11 @@ class CodexThreads:
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
         self._told[turn] = None
-        if turn.passed_over:
+        if method != TEXT_DELTA:  # which is nearly all, and shows neither
             for kind in turn.passed_over - self._passed_over:
                 self._passed_over.add(kind)
                 log.info("codex_item_passed_over", kind=kind)
-        if turn.completed:
-            self._life.proven = True
+            self._life.proven = self._life.proven or turn.completed
 
     def hand_over(self) -> None:
         """All that was read together has been received."""
