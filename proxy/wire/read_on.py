@@ -7,8 +7,10 @@ again, so what is kept ends in front of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, Protocol, Self, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from copy import copy
+from itertools import islice
+from typing import Generic, Self, TypeVar
 
 import orjson
 from msgspec import Struct
@@ -19,47 +21,58 @@ from .json_body import JsonValue
 from .reader import Reader
 
 
-class ItemReader(Protocol):
-    """Reads items one after the other."""
+class ItemReader:
+    """Reads the items of a conversation one after the other: `entries` are what they say so far."""
 
-    entries: list[Entry]
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
 
-    def add(self, item: Reader, /) -> None: ...
+    def add(self, item: Reader) -> None:
+        """Raises `RequestError`."""
+        raise NotImplementedError
 
     def branch(self) -> Self:
         """The same, to go on by itself."""
+        branched = copy(self)
+        own = ((name, value) for name, value in vars(self).items() if isinstance(value, list | dict | set))
+        vars(branched).update({name: copy(value) for name, value in own})
+        return branched
 
 
 R = TypeVar("R", bound=ItemReader)
 
 
-class Read(Struct, Generic[R], frozen=True):
-    """Of so many items."""
+class Read(Struct, frozen=True):
+    """What has read so many items."""
 
     count: int
-    reading: R
+    reader: ItemReader
+
+
+# Bytes that may be taken by what was read lately: two or three conversations of 1,000 items.
+_BEGINNINGS: Beginnings[bytes, Read] = Beginnings(4 * 2**20)
 
 
 class ReadOn(Generic[R]):
-    """The items of one request, at `path` in it, of which some may be in `kept` for its `context`."""
+    """The items of one request, which are `values` at `path` in it, for a `kind` of reader that is set up as `context`
+    says.
+    """
 
-    def __init__(
-        self, kept: Beginnings[bytes, Read[R]], context: Hashable, values: Sequence[JsonValue], path: str
-    ) -> None:
-        self._kept = kept
-        self._context = context
+    def __init__(self, kind: type[R], context: Hashable, values: Sequence[JsonValue], path: str) -> None:
+        self._kind = kind
+        self._context = (kind, context)
         self._values = values
         self._path = path
-        # Up to the comma behind each item it is the beginning of what every longer conversation has.
+        # Up to the comma behind an item it is what every longer conversation begins with.
         self._written = orjson.dumps(values)
-        self._found = kept.find(context, self._written)
-        self._new: Sequence[Reader] | None = None
+        self._found = _BEGINNINGS.find(self._context, self._written)
         self._end: R | None = None
 
     @property
     def begun(self) -> R | None:
         """What has read the beginning. It is shared: branch it to go on."""
-        return self._found.made.reading if self._found else None
+        reader = self._found.made.reader if self._found else None
+        return reader if isinstance(reader, self._kind) else None
 
     @property
     def known(self) -> int:
@@ -68,23 +81,22 @@ class ReadOn(Generic[R]):
 
     def read_all(self) -> None:
         """What is known of the beginning does not hold for this request."""
-        self._found = self._new = None
+        self._found = None
 
     @property
-    def new(self) -> Sequence[Reader]:
+    def new(self) -> Iterator[Reader]:
         """The items behind the beginning. Raises `RequestError` for what is no object."""
-        if self._new is None:
-            values = enumerate(self._values[self.known :], self.known)
-            self._new = [Reader.of(value, f"{self._path}[{index}]") for index, value in values]
-        return self._new
+        for index in range(self.known, len(self._values)):
+            yield Reader.of(self._values[index], f"{self._path}[{index}]")
 
     def read(self, fresh: Callable[[], R]) -> R:
         """What has read all items; a `fresh` one begins where nothing is known. Raises `RequestError`."""
         reading = self.begun.branch() if self.begun else fresh()
-        for item in self.new[:-1]:
+        new, newest = self.new, len(self._values) - 1
+        for item in islice(new, max(0, newest - self.known)):
             reading.add(item)
-        self._end = reading.branch() if len(self.new) > 1 else None
-        for item in self.new[-1:]:
+        self._end = reading.branch() if newest > self.known else None
+        for item in new:
             reading.add(item)
         return reading
 
@@ -96,4 +108,4 @@ class ReadOn(Generic[R]):
         entries = self._end.entries[len(self.begun.entries) if self.begun else 0 :]
         written = self._written[: -len(orjson.dumps(self._values[-1])) - 1]
         read = Read(len(self._values) - 1, self._end)
-        self._kept.keep(Begun(self._context, written, read, known + len(written) + bytes_taken(entries)), self._found)
+        _BEGINNINGS.keep(Begun(self._context, written, read, known + len(written) + bytes_taken(entries)), self._found)

@@ -6,31 +6,35 @@ allows it too. What it refuses is refused in its words, but for results that do 
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 
-from prompts import AssistantText, Entry, Guidance, PastCall, ToolResult, UserTurn
+from prompts import AssistantText, Guidance, PastCall, ToolResult, UserTurn
 
 from ...errors import RequestError
 from ...ids import shown_id
-from ..content import joined_text, parse_parts
+from ..content import joined_text, parse_parts, untold_images
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
 from ..pairing import REORDERED, Paired, paired
 from ..parameters import MAX_ITEMS
+from ..read_on import ItemReader, ReadOn
 from ..reader import Reader, missing, shown, wrong_value
-from ..tools import ToolSet
 
 # In the order in which errors name them.
 MESSAGE_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
-class _Messages:
+class Messages(ItemReader):
     """Reads messages one after the other and holds the pairing rules."""
 
-    def __init__(self, tools: ToolSet, *, strict: bool) -> None:
-        self._tools = tools
+    def __init__(self, *, strict: bool) -> None:
+        super().__init__()
+        self.warnings: set[str] = set()
         self._strict = strict
-        self._entries: list[Entry] = []
+        self._names: set[tuple[JsonValue, str | None]] = set()
+        self._misnamed: list[Reader] = []
         self._calls: set[str] = set()  # of the assistant message that tool messages now belong to
         self._outputs: dict[str, JsonValue] = {}
         self._called: set[str] = set()  # by any message so far
@@ -41,16 +45,17 @@ class _Messages:
 
     def add(self, message: Reader) -> None:
         role = message.required_string("role")
+        self._note(message, role)
         if role != "tool":
             self._end_group(message)
         match role:
             case "user":
                 message.require("content")
-                self._entries.append(UserTurn(parse_parts(message, "content")))
+                self.entries.append(UserTurn(parse_parts(message, "content")))
             case "system" | "developer":
                 self._require_content(message)
                 if text := joined_text(parse_parts(message, "content")):
-                    self._entries.append(Guidance(text))
+                    self.entries.append(Guidance(text))
             case "assistant":
                 self._assistant(message)
             case "tool":
@@ -59,6 +64,24 @@ class _Messages:
                 self._function(message)
             case _:
                 raise wrong_value(message.at("role"), role, MESSAGE_ROLES)
+
+    def _note(self, message: Reader, role: str) -> None:
+        """What is looked at besides the conversation."""
+        self.warnings.update(untold_images([message]))
+        if role in ("tool", "function"):
+            return
+        if isinstance(name := message.get("name"), str | None):
+            self._names.add((role, name))
+        else:
+            self._misnamed.append(message)
+
+    def tells_participants_apart(self) -> bool:
+        """Whether messages of one role have several names. One name for all, or that of a tool, tells the model
+        nothing.
+        """
+        for message in self._misnamed:
+            message.string("name")
+        return len(self._names) > len({role for role, _ in self._names})
 
     @property
     def function_id(self) -> str:
@@ -71,8 +94,8 @@ class _Messages:
             if call_id not in self._called:
                 raise error
         if self._strict:
-            return Paired(tuple(self._entries))
-        made = paired(self._entries)
+            return Paired(tuple(self.entries))
+        made = paired(self.entries)
         reordered = made.repairs.get(REORDERED, 0) + self._displaced
         return replace(made, repairs={**made.repairs, REORDERED: reordered}) if reordered else made
 
@@ -85,12 +108,12 @@ class _Messages:
         # Without calls too, null and "" are seen: they say nothing.
         text = joined_text(parse_parts(message, "content")) or message.string("refusal")
         if text:
-            self._entries.append(AssistantText(text))
+            self.entries.append(AssistantText(text))
         for call in message.objects("tool_calls"):
             self._call(call)
         if (function := message.object("function_call")) is not None:
             self._function_call = self._next_function()
-            self._entries.append(self._past_call(self._function_call, function))
+            self.entries.append(self._past_call(self._function_call, function))
 
     def _call(self, call: Reader) -> None:
         call_id = shown_id(call.required_string("id"))
@@ -101,10 +124,10 @@ class _Messages:
         kind = call.choice("type", ("function", "custom")) or "function"
         call.require(kind)
         body = Reader.of(call.get(kind), call.at(kind))
-        self._entries.append(self._past_call(call_id, body, custom=kind == "custom"))
+        self.entries.append(self._past_call(call_id, body, custom=kind == "custom"))
 
     def _past_call(self, call_id: str, call: Reader, *, custom: bool = False) -> PastCall:
-        name = self._tools.model_name(call.required_string("name"), None)
+        name = call.required_string("name")
         if custom:
             return PastCall(call_id, name, wrap_input(call.string("input") or ""))
         call.require("arguments")
@@ -130,7 +153,7 @@ class _Messages:
                 param=message.at("tool_call_id"),
             )
         self._outputs[call_id] = output
-        self._entries.append(ToolResult(call_id, parts))
+        self.entries.append(ToolResult(call_id, parts))
 
     @staticmethod
     def _not_a_response(message: Reader) -> RequestError:
@@ -152,7 +175,7 @@ class _Messages:
         message.required_string("name")
         self._require_content(message)
         call_id, self._function_call = self._function_call or self._next_function(), ""
-        self._entries.append(ToolResult(call_id, parse_parts(message, "content")))
+        self.entries.append(ToolResult(call_id, parse_parts(message, "content")))
 
     def _next_function(self) -> str:
         call_id = self.function_id
@@ -177,8 +200,8 @@ def _role_of(message: Reader) -> str:
     return message.at("role").replace("[", ".[", 1)
 
 
-def parse_messages(request: Reader, tools: ToolSet, *, strict: bool = False) -> tuple[Paired, str]:
-    """`messages` of a request as transcript entries, and the id of a call that follows in the older form.
+def parse_messages(request: Reader, *, strict: bool = False) -> tuple[Paired, Messages]:
+    """`messages` of a request as transcript entries, and what has read them.
 
     `strict`: results that do not pair with their calls are refused. Raises `RequestError`.
     """
@@ -188,7 +211,8 @@ def parse_messages(request: Reader, tools: ToolSet, *, strict: bool = False) -> 
             code="empty_array",
             param="messages",
         )
-    messages = _Messages(tools, strict=strict)
-    for message in request.objects("messages", max_length=MAX_ITEMS):
-        messages.add(message)
-    return messages.finish(request), messages.function_id
+    given = ReadOn(Messages, strict, request.array("messages", max_length=MAX_ITEMS) or [], "messages")
+    messages = given.read(partial(Messages, strict=strict))
+    conversation = messages.finish(request)
+    given.keep()
+    return conversation, messages

@@ -14,12 +14,11 @@ from prompts import Transcript
 
 from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
-from ..content import untold_images
 from ..json_body import JsonObject
 from ..parameters import CHAT, MODEL_NAME, MOVED_FROM_RESPONSES, check_parameters, parse_tier, wishes
 from ..reader import Reader, wrong_type, wrong_value
 from ..tools import MAX_FORMAT_NAME, TOOL_NAME, ToolSet
-from .messages import parse_messages
+from .messages import Messages, parse_messages
 from .tools import parse_chat_tools
 
 # Strings in `stop`.
@@ -56,7 +55,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
     check_parameters(request, CHAT, MOVED_FROM_RESPONSES)
     _refuse_unserved(request)
     chat = parse_chat_tools(request)
-    conversation, function_id = parse_messages(request, chat.tools, strict=strict_history)
+    conversation, messages = parse_messages(request, strict=strict_history)
     stream = request.boolean("stream") is True
     options = request.object("stream_options")
     if options is not None and not stream:
@@ -78,8 +77,8 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
             effort=request.string("reasoning_effort"),
             summary=summary,
             tier=parse_tier(request),
-            wishes=(*wishes(request), *_vain(request)),
-            warnings=(*untold_images(request.objects("messages")), *chat.tools.warnings),
+            wishes=(*wishes(request), *_vain(request, messages)),
+            warnings=(*messages.warnings, *chat.tools.warnings),
             verbosity=request.string("verbosity"),
             output_format=_output_format(request),
             max_output_tokens=_max_tokens(request),
@@ -93,7 +92,7 @@ def parse_chat_request(body: JsonObject, *, summary: str | None = None, strict_h
         stream=stream,
         include_usage=options is not None and options.boolean("include_usage") is True,
         legacy=chat.legacy,
-        function_id=function_id,
+        function_id=messages.function_id,
     )
 
 
@@ -118,22 +117,12 @@ def _refuse_unserved(request: Reader) -> None:
         )
 
 
-def _vain(request: Reader) -> Iterator[str]:
+def _vain(request: Reader, messages: Messages) -> Iterator[str]:
     """What only this API can ask for and no backend heeds."""
-    if _tells_participants_apart(request):
+    if messages.tells_participants_apart():
         yield "name"
     if request.boolean("store"):
         yield "store"
-
-
-def _tells_participants_apart(request: Reader) -> bool:
-    """Whether messages of one role have several names. One name for all, or that of a tool, tells the model nothing."""
-    named = {
-        (message.get("role"), message.string("name"))
-        for message in request.objects("messages")
-        if message.get("role") not in ("tool", "function")
-    }
-    return len(named) > len({role for role, _ in named})
 
 
 def _sampling(request: Reader) -> Sampling:

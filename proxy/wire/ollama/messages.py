@@ -14,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import orjson
-from msgspec import Struct, field
+from msgspec import Struct
 
-from prompts import AssistantText, Entry, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
+from prompts import AssistantText, Guidance, Image, Part, PastCall, Text, ToolResult, UserTurn
 
 from ...errors import RequestError
 from ...ids import shown_id
 from ..content import image_fault
 from ..pairing import Paired, paired
 from ..parameters import MAX_ITEMS
+from ..read_on import ItemReader, ReadOn
 from ..reader import Reader, wrong_type, wrong_value
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -43,12 +44,13 @@ class _Open(Struct):
     name: str
 
 
-class _Messages(Struct):
+class OllamaMessages(ItemReader):
     """Reads messages one after the other."""
 
-    entries: list[Entry] = field(default_factory=list)
-    answers: int = 0
-    _open: list[_Open] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = 0
+        self._open: list[_Open] = []
 
     def add(self, message: Reader) -> None:
         role = message.required_string("role")
@@ -94,9 +96,9 @@ class _Messages(Struct):
 
 def parse_messages(request: Reader) -> tuple[Paired, int]:
     """`messages` as transcript entries, and how many answers there are among them. Raises `RequestError`."""
-    messages = _Messages()
-    for message in request.objects("messages", max_length=MAX_ITEMS):
-        messages.add(message)
+    given = ReadOn(OllamaMessages, None, request.array("messages", max_length=MAX_ITEMS) or [], "messages")
+    messages = given.read(OllamaMessages)
+    given.keep()
     return paired(messages.entries), messages.answers
 
 

@@ -147,19 +147,16 @@ HOSTED_CALLS: Mapping[str, Callable[[JsonObject, ToolSet], HostedCall]] = {
 }
 
 
-class ForeignIds:
-    """Ids for foreign calls: their own, or, where it is none that can be shown, one that each request finds again."""
+def foreign_id(item: JsonObject, kind: str, nameless: list[str]) -> str:
+    """The id of a foreign call or of the call that an output answers; a `local_shell_call_output` has it as its `id`.
 
-    def __init__(self) -> None:
-        self._nameless = 0
-
-    def of(self, item: JsonObject, kind: str) -> str:
-        """The id of a call or of the call that an output answers; a `local_shell_call_output` has it as its `id`."""
-        given = next((value for name in ("call_id", "id") if isinstance(value := item.get(name), str) and value), "")
-        if given:
-            return shown_id(given)
-        self._nameless += 1
-        return f"{kind}_{self._nameless}"
+    Where it is none that can be shown, it is one that each request finds again: `nameless` are those in front of it.
+    """
+    given = next((value for name in ("call_id", "id") if isinstance(value := item.get(name), str) and value), "")
+    if given:
+        return shown_id(given)
+    nameless.append(f"{kind}_{len(nameless) + 1}")
+    return nameless[-1]
 
 
 def _arguments(value: JsonValue) -> str:

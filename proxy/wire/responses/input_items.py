@@ -7,12 +7,11 @@ accepted, also without ids, with nulls and with members we do not know.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from copy import copy
 from functools import partial
 
 from msgspec import Struct, field
 
-from prompts import AssistantText, Beginnings, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
+from prompts import AssistantText, Guidance, PastCall, Text, ToolResult, UserTurn, compacted
 
 from ...contracts import PHASES, WireObject
 from ...errors import RequestError
@@ -22,11 +21,11 @@ from ..custom_tools import wrap_input
 from ..json_body import JsonValue
 from ..pairing import Paired, missing_result, paired
 from ..parameters import MAX_ITEMS
-from ..read_on import Read, ReadOn
+from ..read_on import ItemReader, ReadOn
 from ..reader import Reader, missing, shown, wrong_type, wrong_value
 from ..tools import SEARCH, ToolSet
 from .compaction_items import read_summary
-from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, ForeignIds, client_call, client_result
+from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, client_call, client_result, foreign_id
 from .tool_search import executed_by_client, past_arguments, search_result
 
 # Of messages.
@@ -80,12 +79,12 @@ class History(Struct, frozen=True):
 NO_HISTORY = History()
 
 
-class InputItems:
+class InputItems(ItemReader):
     """Reads items one after the other and holds the pairing rules. Some of them are `bringing` tools."""
 
     def __init__(self, tools: ToolSet, history: History, param: str = "input") -> None:
         """`param` is the member of the request that has them."""
-        self.entries: list[Entry] = []
+        super().__init__()
         self.tools = tools
         self.bringing: list[Reader] = []
         self.warnings: set[str] = set()
@@ -96,7 +95,7 @@ class InputItems:
         self._unanswered: dict[str, PastCall] = {}
         self._outputs: dict[str, JsonValue] = {}
         self._uncalled: dict[str, str] = {}
-        self._foreign_ids = ForeignIds()
+        self._nameless: list[str] = []
         self._ids: set[str] = set()
         self._own_ids: set[str] | None = None  # of the request's own items, once these have begun
 
@@ -144,15 +143,6 @@ class InputItems:
     def continues(self, history: History) -> bool:
         """Whether this may stand for the beginning of a request that continues `history`."""
         return self._strict == history.strict and not (history.items or history.referred)
-
-    def branch(self) -> InputItems:
-        """The same, to go on by itself."""
-        branched = copy(self)
-        own = {
-            name: copy(value) for name, value in vars(self).items() if isinstance(value, list | dict | set | ForeignIds)
-        }
-        vars(branched).update(own)
-        return branched
 
     def _check_id(self, item: Reader, *, repeats: bool = False) -> None:
         """`repeats`: it is a call that waits for its output already, which may stand in what is stored as well."""
@@ -255,11 +245,11 @@ class InputItems:
     def _foreign(self, item: Reader, kind: str) -> None:
         noun = kind.removesuffix("_output").replace("_", " ")
         if kind in CLIENT_CALLS:
-            call_id = self._foreign_ids.of(item.raw, kind)
+            call_id = foreign_id(item.raw, kind, self._nameless)
             self._calls[call_id] = noun
             self.entries.append(PastCall(call_id, *client_call(kind, item.raw)))
         elif kind in CLIENT_OUTPUTS:
-            result = ToolResult(self._foreign_ids.of(item.raw, kind), client_result(kind, item.raw))
+            result = ToolResult(foreign_id(item.raw, kind, self._nameless), client_result(kind, item.raw))
             self._result(result, item.get("output"), noun)
         else:
             self._hosted(item, kind)
@@ -268,7 +258,7 @@ class InputItems:
         """A call with its result, if there is anything to see of it."""
         call = HOSTED_CALLS[kind](item.raw, self.tools)
         if call.result or call.arguments != "{}":
-            call_id = self._foreign_ids.of(item.raw, kind)
+            call_id = foreign_id(item.raw, kind, self._nameless)
             result = ToolResult(call_id, call.result) if call.result else missing_result(call_id)
             self.entries += (PastCall(call_id, call.name, call.arguments), result)
 
@@ -325,10 +315,6 @@ def referred_ids(value: JsonValue) -> tuple[str, ...]:
     return tuple(identifier for item in unclear if (identifier := referred_id(item)) is not None)
 
 
-# Bytes that may be taken by what was read lately: two or three conversations of 1,000 items.
-_BEGINNINGS: Beginnings[bytes, Read[InputItems]] = Beginnings(4 * 2**20)
-
-
 class Input:
     """`input` of a request: a string or an array of items.
 
@@ -339,7 +325,7 @@ class Input:
         self._request = request
         self._value = request.get("input")
         self._values = self._value if isinstance(self._value, list) else []
-        self._items = ReadOn(_BEGINNINGS, None, self._values, "input")
+        self._items = ReadOn(InputItems, None, self._values, "input")
 
     def referred(self) -> tuple[str, ...]:
         """The ids of stored items that it refers to. What is known of a beginning refers to none."""
@@ -362,7 +348,7 @@ class Input:
         if (begun := self._items.begun) and begun.tools is not tools:
             self._items.read_all()
         items = self._items.read(partial(_behind, history, tools))
-        _check_triggers(self._items.new[:-1])
+        _check_triggers([*self._items.new][:-1])
         if self._value is None and not _goes_on(self._request):
             raise missing("input")
         if self._value in ("", []) and not _goes_on(self._request):

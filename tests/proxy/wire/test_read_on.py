@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from prompts import Beginnings, PastCall
 from proxy.errors import RequestError
+from proxy.wire.chat.request import parse_chat_request
+from proxy.wire.ollama.request import parse_chat
 from proxy.wire.responses.input_items import History
 from proxy.wire.responses.request import parse_responses_request
 
+KEPT = "proxy.wire.read_on._BEGINNINGS"
 PICTURE = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
 CALL = {"type": "function_call", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output"}
@@ -74,13 +78,81 @@ def test_a_request_is_read_as_if_nothing_had_been_seen(
 ) -> None:
     history = History(tuple(stored), {"one": ITEM} if stored else {}, strict)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("proxy.wire.responses.input_items._BEGINNINGS", Beginnings(0))
+        patch.setattr(KEPT, Beginnings(0))
         unseen = read(items, history)
-        patch.setattr("proxy.wire.responses.input_items._BEGINNINGS", Beginnings(1_000_000))
+        patch.setattr(KEPT, Beginnings(1_000_000))
         for cut in cuts:
             read(items[:cut], history)
         assert read(items, history) == unseen
         assert read(items, history) == unseen
+
+
+FUNCTION = {"name": "r", "arguments": "{}"}
+CHAT_MESSAGES = st.one_of(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "system"]), "content": st.just("Go on.")}),
+    st.builds(
+        lambda at: {"role": "assistant", "tool_calls": [{"id": at, "type": "function", "function": FUNCTION}]}, CALL_IDS
+    ),
+    st.builds(lambda at, said: {"role": "tool", "tool_call_id": at, "content": said}, CALL_IDS, TEXTS),
+    st.sampled_from([
+        {"role": "assistant", "function_call": FUNCTION},
+        {"role": "function", "name": "r", "content": "x"},
+        {"role": "user", "name": "Ann", "content": "Go on."},
+        {"role": "user", "name": 7, "content": "Go on."},
+        {"role": "assistant", "content": [{"type": "image_url", "image_url": {"url": PICTURE["image_url"]}}]},
+        {"role": "user"},
+        {"role": "nobody"},
+        7,
+    ]),
+)  # fmt: skip
+OLLAMA_MESSAGES = st.one_of(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "system"]), "content": st.just("Go on.")}),
+    st.sampled_from([
+        {"role": "assistant", "tool_calls": [{"function": {"name": "r", "arguments": {}}}]},
+        {"role": "assistant", "tool_calls": [{"function": {"name": name, "arguments": {"n": 1}}} for name in "rw"]},
+        {"role": "tool", "content": "x"},
+        {"role": "tool", "tool_name": "w", "content": "x"},
+        {"role": "tool", "tool_call_id": "call_0_0", "content": "x"},
+        {"role": "user", "images": ["aGk="]},
+        {"role": "nobody"},
+        7,
+    ]),
+)  # fmt: skip
+
+
+@given(st.lists(CHAT_MESSAGES, max_size=10), st.lists(st.integers(1, 10), max_size=3), st.booleans())
+def test_messages_of_chat_are_read_as_if_none_had_been_seen(messages: list[Any], cuts: list[int], strict: bool) -> None:
+    def parsed(messages: list[Any]) -> object:
+        request = parse_chat_request({"model": "m", "messages": messages}, strict_history=strict)
+        turn = request.turn
+        return turn.transcript, turn.repairs, turn.warnings, turn.wishes, request.function_id
+
+    read_alike(parsed, messages, cuts)
+
+
+@given(st.lists(OLLAMA_MESSAGES, max_size=10), st.lists(st.integers(1, 10), max_size=3))
+def test_messages_of_ollama_are_read_as_if_none_had_been_seen(messages: list[Any], cuts: list[int]) -> None:
+    def parsed(messages: list[Any]) -> object:
+        request = parse_chat({"model": "m", "messages": messages})
+        return request.turn.transcript, request.turn.repairs, request.answers
+
+    read_alike(parsed, messages, cuts)
+
+
+def read_alike(parsed: Callable[[list[Any]], object], messages: list[Any], cuts: list[int]) -> None:
+    def read(messages: list[Any]) -> object:
+        try:
+            return parsed(messages)
+        except RequestError as error:
+            return error.message, error.code, error.param, error.status
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KEPT, Beginnings(0))
+        unseen = read(messages)
+        patch.setattr(KEPT, Beginnings(1_000_000))
+        for cut in cuts:
+            read(messages[:cut])
+        assert read(messages) == read(messages) == unseen
 
 
 ITEM: Any = {"role": "user", "content": "What stood before."}
@@ -88,7 +160,7 @@ ITEM: Any = {"role": "user", "content": "What stood before."}
 
 def test_what_a_conversation_began_with_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: Beginnings[bytes, Any] = Beginnings(1_000_000)
-    monkeypatch.setattr("proxy.wire.responses.input_items._BEGINNINGS", kept)
+    monkeypatch.setattr(KEPT, kept)
     items = [{"role": "user", "content": f"Question {number}?"} for number in range(20)]
 
     def entries(items: list[Any]) -> tuple[object, ...]:

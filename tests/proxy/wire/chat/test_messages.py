@@ -16,7 +16,6 @@ from proxy.wire.chat.messages import parse_messages
 from proxy.wire.json_body import parse_json_object
 from proxy.wire.pairing import Paired
 from proxy.wire.reader import Reader
-from proxy.wire.tools import ToolSet
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 USER = {"role": "user", "content": "hi"}
@@ -34,7 +33,7 @@ def told(call_id: str, content: object = "text") -> dict[str, Any]:
 
 def pair(*messages: object, strict: bool = False) -> Paired:
     body = parse_json_object(orjson.dumps({"messages": messages}))
-    made, _ = parse_messages(Reader(body), ToolSet(), strict=strict)
+    made, _ = parse_messages(Reader(body), strict=strict)
     return made
 
 
@@ -127,7 +126,8 @@ def test_a_function_call_has_the_id_that_it_was_foretold() -> None:
     asks = {"role": "assistant", "content": "I look.", "function_call": {"name": "read_note", "arguments": "{}"}}
     tells = {"role": "function", "name": "read_note", "content": "text"}
     for before in ([USER], [USER, asks, tells], [USER, tells], [USER, asks, tells, asks, tells]):
-        _, foretold = parse_messages(Reader(parse_json_object(orjson.dumps({"messages": before}))), ToolSet())
+        _, messages = parse_messages(Reader(parse_json_object(orjson.dumps({"messages": before}))))
+        foretold = messages.function_id
         *_, made = (entry for entry in parse(*before, asks) if isinstance(entry, PastCall))
         assert made == call(foretold)
 
