@@ -5,6 +5,7 @@ servers          those servers: where they listen, how they are started and give
 backend          the `TextBackend`: one request a turn, on connections that are kept alive
 requests         pure: a prompt as the body of a request, in the manner that its server takes
 grammar          pure: llama.cpp's grammar for text in which every call fits
+patience         how long an answer's bytes are waited for
 stream           pure: the bytes of an answer to backend events
 characters       pure: those that a server cut, put together again
 thinking         pure: reasoning that stands in the text, in front of the answer

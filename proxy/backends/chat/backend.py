@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, closing, suppress
 from functools import partial
 from math import inf
 from types import SimpleNamespace
@@ -34,6 +34,7 @@ from ..named_models import named_first
 from .characters import read_whole
 from .context_size import size_of, sizes_in_use
 from .errors import Rejection, concession, failure, read_rejection
+from .patience import Patience
 from .requests import Manner, chat_body
 from .stream import ChatStream
 from .thinking import begins_inside
@@ -229,23 +230,23 @@ class ChatBackend:
             key=self._key,
         )
         whole = response.content_type == _JSON
-        silence = QUEUE * self._idle_timeout
         lost: BackendError | None = None
         data = b""
         now = asyncio.get_running_loop().time
-        over = inf  # when the rest of an answer that has ended is waited for no longer, whatever comes
-        while stream.failed is None:
-            try:
-                async with asyncio.timeout_at(min(over, now() + silence)):
-                    data = await (_event(response) if whole else response.content.readany())
-            except (aiohttp.ClientError, TimeoutError) as error:
-                lost, data = self._lost(error), b""
-            if events := stream.receive(data) if data else stream.receive_eof():
-                silence = self._idle_timeout
-                yield events
-            if not data:
-                break
-            over = min(over, now() + (LAST_BYTES if stream.done else USAGE)) if stream.ended else inf
+        with closing(Patience(response.content, QUEUE * self._idle_timeout)) as patience:
+            while stream.failed is None:
+                try:
+                    data = await patience.read(_event(response) if whole else response.content.readany())
+                except (aiohttp.ClientError, TimeoutError) as error:
+                    lost, data = self._lost(error), b""
+                if events := stream.receive(data) if data else stream.receive_eof():
+                    patience.shorten(self._idle_timeout)
+                    yield events
+                if not data:
+                    break
+                # The rest of an answer that has ended is not waited for any longer, whatever comes.
+                rest = LAST_BYTES if stream.done else USAGE
+                patience.over = min(patience.over, now() + rest) if stream.ended else inf
         if stream.thought:
             self._manners[prompt.model] = replace(self._manner_of(prompt.model), stop=False)
         if stream.begun_in_prompt is not None:

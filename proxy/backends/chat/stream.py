@@ -69,6 +69,8 @@ class ChatStream:
         self._wanted = reasoning
         self._key = key
         self._begun = b""
+        # The texts of the last chunks that had nothing else: read as one.
+        self._plain: list[str] = []
         self._characters = CharacterReader()
         self._thinking = ThinkingReader(inside=inside)
         self._sure = sure
@@ -99,12 +101,13 @@ class ChatStream:
         *lines, self._begun = (self._begun + data).split(b"\n")
         events: list[BackendEvent] = []
         try:
-            for line in lines:
+            for line in filter(None, lines):
                 self._line(line.strip(), events)
             if len(self._begun) > MAX_LINE:
                 raise self._no_stream("an event that is too long")
         except _FailedError as failed:
             self.failed = failed.error
+        self._say_plain(events)
         self._flush(events)
         return events
 
@@ -148,7 +151,8 @@ class ChatStream:
     def _line(self, line: bytes, events: list[BackendEvent]) -> None:
         if self.done:
             return
-        line = line.removeprefix(BOM_UTF8)
+        if not line.startswith(b"data:"):
+            line = line.removeprefix(BOM_UTF8)
         if line.startswith(b"data:"):
             data = line[5:].strip()
         elif line.startswith(b"error:"):  # as llama.cpp once wrote them
@@ -165,6 +169,10 @@ class ChatStream:
             chunk = read_cut(data)
         except ValueError:
             raise self._no_stream("something that is not JSON") from None
+        if text := _plain_text(chunk):
+            self._plain.append(text)
+            return
+        self._say_plain(events)
         if not isinstance(chunk, dict):
             raise self._no_stream("something that is not a completion")
         if chunk.get("error") or chunk.get("object") == "error":  # as FastChat writes its error objects
@@ -197,6 +205,12 @@ class ChatStream:
             if reason in _CALLED:
                 raise self._called()
             self._reason = reason
+
+    def _say_plain(self, events: list[BackendEvent]) -> None:
+        if self._plain:
+            plain, self._plain = "".join(self._plain), []
+            if text := self._characters.receive_text(plain):
+                self._say(text, events)
 
     def _say(self, text: str, events: list[BackendEvent]) -> None:
         for piece in self._thinking.receive_text(text):
@@ -239,6 +253,21 @@ class ChatStream:
 
     def _no_stream(self, what: str) -> _FailedError:
         return _FailedError(BackendError(f"{self._server} sent {what}.", **FAILED))
+
+
+def _plain_text(chunk: Any) -> str:  # noqa: ANN401 -- whatever a server sends
+    """The text of a chunk that says nothing else, as nearly all do; empty of any other."""
+    if not isinstance(chunk, dict) or chunk.get("error") or chunk.get("object") == "error":
+        return ""
+    if chunk.get("usage") is not None:
+        return ""
+    if not isinstance(choices := chunk.get("choices"), list) or len(choices) != 1:
+        return ""
+    if not isinstance(choice := choices[0], dict) or choice.get("finish_reason") is not None:
+        return ""
+    if not isinstance(delta := choice.get("delta"), dict) or len(delta) != 1:
+        return ""
+    return text if isinstance(text := delta.get("content"), str) else ""
 
 
 def _thought(delta: Mapping[str, Any]) -> str:
