@@ -10,12 +10,9 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from typing import Any, Protocol
 
-import psutil
-
-from .processes import Process, descendants, find_process
+from .processes import Process, descendants, find_process, kill
 
 
 def own_group() -> dict[str, Any]:
@@ -77,8 +74,7 @@ class ProcessTree:
 
     def kill(self) -> None:
         for member in self._look():
-            with suppress(psutil.Error):
-                psutil.Process(member.pid).kill()
+            kill(member.pid)
 
     def _look(self) -> list[Process]:
         living = {known.pid: known for known in self._seen if known.lives}

@@ -10,6 +10,27 @@ import pytest
 from proxy.rpc.processes import SAME_START, find_process, resident_bytes
 
 
+@pytest.fixture(params=["by the system's files", "by psutil"], autouse=True)
+def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How it is found out."""
+    if request.param == "by psutil":
+        monkeypatch.setattr("proxy.rpc.processes.TOLD_IN", None)
+    elif sys.platform != "linux":
+        pytest.skip("the files of Linux")
+
+
+def test_both_ways_tell_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()", "a) b", "", "\xfc"], stdin=subprocess.PIPE)
+    found = find_process(child.pid)
+    monkeypatch.setattr("proxy.rpc.processes.TOLD_IN", None)
+    other = find_process(child.pid)
+    child.communicate(b"\n")
+    assert found is not None
+    assert other is not None
+    assert found.command == other.command
+    assert found.has_started(other.started)
+
+
 def test_a_process_is_known_by_its_pid_and_its_start() -> None:
     this = find_process(os.getpid())
     assert this is not None
