@@ -75,7 +75,7 @@ class EventStream:
         self._writer: AbstractStreamWriter | None = None
         # What chunks are written to, once the head has left.
         self._transport: asyncio.Transport | None = None
-        self._undrained = 0
+        self._drained_at = 0  # bytes
         self.begun = False
         self.sent = 0
         """Bytes."""
@@ -144,6 +144,7 @@ class EventStream:
 
     async def _send(self, response: web.StreamResponse, pieces: Sequence[bytes]) -> None:
         for piece in filter(None, pieces):
+            self.sent += len(piece)
             if self._transport is None:
                 await response.write(piece)
                 if response.headers.get("Transfer-Encoding") == "chunked":
@@ -153,11 +154,9 @@ class EventStream:
             else:
                 # As aiohttp does, which would ask for each chunk what stays as it is.
                 self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                self._undrained += len(piece)
-                if self._undrained > DRAINED_AFTER and self._writer is not None:
-                    self._undrained = 0
+                if self.sent > self._drained_at + DRAINED_AFTER and self._writer is not None:
+                    self._drained_at = self.sent
                     await self._writer.drain()
-            self.sent += len(piece)
             if self._written is not None:
                 self._written.append(piece)
         if not pieces and self._writer is not None:
@@ -220,10 +219,11 @@ class StreamSink:
         return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()))
 
     async def send(self, events: Sequence[WireEvent]) -> None:
-        await self._stream.write(self._next(events[:ENCODED_AT_ONCE]))
-        for start in range(ENCODED_AT_ONCE, len(events), ENCODED_AT_ONCE):
+        while len(events) > ENCODED_AT_ONCE:
+            await self._stream.write(self._next(events[:ENCODED_AT_ONCE]))
+            events = events[ENCODED_AT_ONCE:]
             await asyncio.sleep(0)
-            await self._stream.write(self._next(events[start : start + ENCODED_AT_ONCE]))
+        await self._stream.write(self._next(events))
 
     def _next(self, events: Sequence[WireEvent]) -> list[bytes]:
         """`events`, behind those that open the answer if these have not left: what has come by then leaves together."""

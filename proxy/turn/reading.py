@@ -176,7 +176,8 @@ class Reading:
             case ReasoningPiece(part, text, asked):
                 if (taken := self.spent.take_thought(text)) and asked:
                     self._thoughts.feed(part, taken)
-                self._look_at_room()
+                if self.spent.full:
+                    self._cut_for_room()
             case ReasoningEnded():
                 self._thoughts.end_item()
             case TurnEnded():
@@ -202,13 +203,13 @@ class Reading:
             self._show(text)
         if self.spent.exhausted:
             self._cut("max_output_tokens")
-        self._look_at_room()
-
-    def _look_at_room(self) -> None:
         if self.spent.full:
-            self._cut("--max-answer")
-            # One that was to end by itself does not.
-            self.end.goes_on = True
+            self._cut_for_room()
+
+    def _cut_for_room(self) -> None:
+        self._cut("--max-answer")
+        # One that was to end by itself does not.
+        self.end.goes_on = True
 
     def _cut(self, limit: str) -> None:
         """The answer ends here, unless it had ended before."""

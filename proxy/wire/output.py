@@ -143,7 +143,7 @@ class OutputBuilder(ABC):
                 _, events = self._ensure_reasoning()
                 return [*events, *self._close("completed")]
             case Compacted():
-                return []  # asked for by the Responses API alone
+                return self._compacted(event)
             case TurnFinished(usage, incomplete):
                 events = self._close("incomplete" if incomplete else "completed")
                 return [*events, *self._finished(usage, incomplete)]
@@ -176,6 +176,10 @@ class OutputBuilder(ABC):
 
     @abstractmethod
     def _failed(self, error: ApiError) -> list[WireEvent]: ...
+
+    def _compacted(self, event: Compacted) -> list[WireEvent]:
+        """Asked for by the Responses API alone."""
+        return []
 
     # How items open, grow and close
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from ...contracts import Compacted, StoredResponse, TurnEvent, Usage
+from ...contracts import Compacted, StoredResponse, Usage
 from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
@@ -214,9 +214,7 @@ class ResponsesBuilder(OutputBuilder):
 
     # Items
 
-    def handle(self, event: TurnEvent) -> list[WireEvent]:
-        if not isinstance(event, Compacted):
-            return super().handle(event)
+    def _compacted(self, event: Compacted) -> list[WireEvent]:
         item = self._new("compaction")
         item.content = write_summary(Summary(event.summary, event.whole))
         return [*self._add(item), *self._close("completed")]
