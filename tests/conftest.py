@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -104,9 +104,10 @@ async def model(aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.fixture
-async def clock() -> Clock:
-    """That of the test's loop."""
-    return Clock()
+async def clock() -> AsyncIterator[Clock]:
+    """That of the loop, for this test."""
+    with Clock() as clock:
+        yield clock
 
 
 @pytest.fixture(autouse=True, scope="session")

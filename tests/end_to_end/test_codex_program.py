@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from openai import APIError, APIStatusError
 
-from tests.support.backends import BACKENDS_UNDER_TEST
-from tests.support.endpoint import TOOLS, Endpoint
+from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
+from tests.support.endpoint import TOOLS, Endpoint, serving
 from tests.support.processes import app_servers
-from tests.support.scripted_model import Message, Reply
+from tests.support.scripted_model import Message, Reply, ScriptedModel
 
 PROGRAMS = [backend for backend in BACKENDS_UNDER_TEST if backend.codex is not None]
 pytestmark = pytest.mark.parametrize("stack", PROGRAMS, ids=lambda stack: stack.name)
+
+
+@pytest.fixture
+async def endpoint(model: ScriptedModel, stack: TestBackend, tmp_path: Path) -> AsyncIterator[Endpoint]:
+    """With a program that no other test needs."""
+    async with serving(model, stack, tmp_path / "home") as running:
+        yield running
 
 
 async def test_when_the_backend_is_killed_the_stream_fails_once_and_the_next_request_works(

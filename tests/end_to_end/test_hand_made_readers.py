@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
 from tests.support.conversation import Round, conversation
-from tests.support.scripted_model import Message, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_server
+from tests.support.endpoint import Endpoint
+from tests.support.scripted_model import Message, Reply
 from tests.support.tool_call import ToolCall
 
 from .clients.hand_made import READERS, Seen
@@ -41,37 +40,32 @@ async def network_reads(url: str, gate: asyncio.Event | None = None, **body: Any
 
 @pytest.mark.parametrize("chunk", [1, 1000])
 @pytest.mark.parametrize("reader", READERS)
-async def test_a_hand_made_reader_gets_the_whole_text(
-    model: ScriptedModel, reader: str, chunk: int, tmp_path: Path
-) -> None:
+async def test_a_hand_made_reader_gets_the_whole_text(endpoint: Endpoint, reader: str, chunk: int) -> None:
     read, extras = READERS[reader]
-    async with tagcall_server(model, tmp_path / "home") as url:
-        model.push(Reply([Message(TEXT)], chunk=chunk))
-        assert read(await network_reads(url, messages=[QUESTION], **extras)) == Seen(TEXT)
+    endpoint.model.push(Reply([Message(TEXT)], chunk=chunk))
+    assert read(await network_reads(endpoint.url, messages=[QUESTION], **extras)) == Seen(TEXT)
 
 
-async def test_the_reader_that_knows_calls_completes_the_tool_loop(model: ScriptedModel, tmp_path: Path) -> None:
+async def test_the_reader_that_knows_calls_completes_the_tool_loop(endpoint: Endpoint) -> None:
     read, extras = READERS["after data"]
     call = ToolCall("read_note", {"path": "a.md"})
-    async with tagcall_server(model, tmp_path / "home") as url:
-        model.choose = conversation([Round("I will look.", (call,), ("# A\ntext",)), Round("It is a text.")])
-        asked = {"tools": [TOOL], "tool_choice": "auto", **extras}
-        seen = read(await network_reads(url, messages=[QUESTION], **asked))
-        assert (seen.call_name, json.loads(seen.call_arguments)) == (call.name, call.arguments)
-        function = {"name": seen.call_name, "arguments": seen.call_arguments}
-        made = {"role": "assistant", "tool_calls": [{"id": seen.call_id, "type": "function", "function": function}]}
-        result = {"role": "tool", "tool_call_id": seen.call_id, "content": "# A\ntext"}
-        assert read(await network_reads(url, messages=[QUESTION, made, result], **asked)).text == "It is a text."
+    endpoint.model.choose = conversation([Round("I will look.", (call,), ("# A\ntext",)), Round("It is a text.")])
+    asked = {"tools": [TOOL], "tool_choice": "auto", **extras}
+    seen = read(await network_reads(endpoint.url, messages=[QUESTION], **asked))
+    assert (seen.call_name, json.loads(seen.call_arguments)) == (call.name, call.arguments)
+    function = {"name": seen.call_name, "arguments": seen.call_arguments}
+    made = {"role": "assistant", "tool_calls": [{"id": seen.call_id, "type": "function", "function": function}]}
+    result = {"role": "tool", "tool_call_id": seen.call_id, "content": "# A\ntext"}
+    assert read(await network_reads(endpoint.url, messages=[QUESTION, made, result], **asked)).text == "It is a text."
 
 
 @pytest.mark.parametrize("reader", READERS)
 async def test_a_hand_made_reader_bears_the_signs_of_life_in_a_silence(
-    model: ScriptedModel, reader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    endpoint: Endpoint, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proxy.ingress.event_stream.HEAD_WAIT", 0.05)
     monkeypatch.setattr("proxy.ingress.event_stream.HEARTBEAT", 0.05)
     read, extras = READERS[reader]
     gate = asyncio.Event()
-    async with tagcall_server(model, tmp_path / "home") as url:
-        model.push(Reply([Message(TEXT)], gate=gate))
-        assert read(await network_reads(url, gate, messages=[QUESTION], **extras)) == Seen(TEXT)
+    endpoint.model.push(Reply([Message(TEXT)], gate=gate))
+    assert read(await network_reads(endpoint.url, gate, messages=[QUESTION], **extras)) == Seen(TEXT)

@@ -87,19 +87,22 @@ async def test_the_service_is_given_each_strict_tools_schema_whole(endpoint: End
 @pytest.mark.parametrize(
     "stack", [stack for stack in BACKENDS_UNDER_TEST if stack.tells_why], ids=lambda stack: stack.name
 )
-async def test_a_schema_that_is_refused_is_left_out_once_and_for_all(endpoint: Endpoint) -> None:
+async def test_a_schema_that_is_refused_is_left_out_once_and_for_all(
+    model: ScriptedModel, stack: TestBackend, tmp_path: Path
+) -> None:
     error = {
         "message": "Invalid schema for response_format 'codex_output_schema': 'pattern' is not permitted.",
         "type": "invalid_request_error",
         "param": "text.format.schema",
         "code": "invalid_json_schema",
     }
-    endpoint.model.push(Refusal(400, error))
-    endpoint.say(TAGGED, TAGGED)
-    for _ in range(2):
-        assert await ask(endpoint.client, tool_choice="required") == [ARGUMENTS]
-    assert [schema_of(endpoint.model, number) is not None for number in range(3)] == [True, False, False]
-    assert len(endpoint.model.requests) == 3
+    async with serving(model, stack, tmp_path / "home") as endpoint:
+        model.push(Refusal(400, error))
+        endpoint.say(TAGGED, TAGGED)
+        for _ in range(2):
+            assert await ask(endpoint.client, tool_choice="required") == [ARGUMENTS]
+        assert [schema_of(model, number) is not None for number in range(3)] == [True, False, False]
+        assert len(model.requests) == 3
 
 
 @every_backend

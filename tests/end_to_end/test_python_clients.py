@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 from tests.support.backends import ONE_OF_EACH_KIND, TestBackend
+from tests.support.endpoint import Endpoint
 from tests.support.lanes import continued
 from tests.support.librarian import ROUNDS, librarian
-from tests.support.scripted_model import ScriptedModel
-from tests.support.tagcall_server import tagcall_server
 from tests.support.vault import ANSWER, CALLS, SAID, Session, Way
 
 # By the module in `clients`, each with the ways that it knows of its APIs. A module loads its SDK, which takes long, so
@@ -41,13 +39,13 @@ def test_each_way_of_a_client_is_tried(client: str) -> None:
 @pytest.mark.parametrize("stack", ONE_OF_EACH_KIND, ids=lambda stack: stack.name)
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 async def test_a_python_client_completes_the_tool_loop(
-    model: ScriptedModel, stack: TestBackend, case: tuple[str, str, str], tmp_path: Path
+    endpoint: Endpoint, stack: TestBackend, case: tuple[str, str, str]
 ) -> None:
     client, api, way = case
-    async with tagcall_server(model, tmp_path / "home", stack) as url:
-        model.choose = librarian
-        session = Session(url)
-        await ways_of(client)[api][way](session)
+    model = endpoint.model
+    model.choose = librarian
+    session = Session(endpoint.url)
+    await ways_of(client)[api][way](session)
     # Clients may run parallel calls in any order; the model has seen their results in the right one.
     assert sorted(session.calls, key=repr) == sorted(CALLS, key=repr)
     assert session.texts == [SAID, ANSWER]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Self
 
 # Turns of the loop after which all that has come is where it belongs: reading passes it on in a dozen.
 SETTLED = 100
@@ -22,12 +23,19 @@ async def settle() -> None:
 
 
 class Clock:
-    """The clock of the running loop. It goes on by itself, too."""
+    """The clock of the running loop, as long as the context is open. It goes on by itself, too."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> Self:
         # `call_later` and what is due both ask the loop.
-        asyncio.get_running_loop().time = self.time  # type: ignore[method-assign]
+        self._loop.time = self.time  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        del self._loop.time
 
     def time(self) -> float:
         return time.monotonic() + self._ahead

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI
 from openai.types.responses import FunctionToolParam, Response, ResponseFunctionToolCall, ResponseInputItemParam
 
@@ -49,6 +50,39 @@ async def serving(model: ScriptedModel, stack: TestBackend, home: Path, **settin
         openai_client(url, timeout=PATIENCE) as client,
     ):
         yield Endpoint(client, model, url)
+
+
+class Endpoints:
+    """The endpoints that the tests of a module share: one for each backend and choice of settings, kept in `folder`.
+
+    What a test has told the model is forgotten before the next. What the server has learnt is not, and codex keeps its
+    lanes: a test about either, or about the life of a process, is `serving` one of its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: dict[tuple[str, str], Endpoint] = {}
+        self._ends = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._ends.aclose()
+
+    async def of(self, stack: TestBackend, **settings: Any) -> Endpoint:
+        which = stack.name, repr(settings)
+        if which not in self._running:
+            model = stack.model()
+            server = TestServer(model.app)
+            await server.start_server(access_log=None, shutdown_timeout=0.1)
+            self._ends.push_async_callback(server.close)
+            model.url = str(server.make_url("/v1"))
+            home = self._folder / str(len(self._running))
+            self._running[which] = await self._ends.enter_async_context(serving(model, stack, home, **settings))
+        endpoint = self._running[which]
+        endpoint.model.begin_anew()
+        return endpoint
 
 
 def calls_of(response: Response) -> list[ResponseFunctionToolCall]:

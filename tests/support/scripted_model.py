@@ -128,16 +128,20 @@ class ScriptedModel:
     path = "/v1/responses"
 
     def __init__(self) -> None:
+        self.url = ""
+        self._ids = itertools.count(1)
+        self.app = web.Application(client_max_size=256 * 2**20)
+        self.app.router.add_post(self.path, self._answer)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """As nobody had asked it or told it anything, at the same address."""
         self.requests: list[SeenRequest] = []
         self.default: Reply | Refusal = Reply([Message("Hello from the scripted model.")])
         self.choose: Callable[[Mapping[str, Any]], Reply | Refusal] | None = None
         self.called = asyncio.Event()
         self.stream_closed = asyncio.Event()
-        self.url = ""
         self._script: deque[Reply | Refusal] = deque()
-        self._ids = itertools.count(1)
-        self.app = web.Application(client_max_size=256 * 2**20)
-        self.app.router.add_post(self.path, self._answer)
 
     def push(self, *replies: Reply | Refusal) -> None:
         self._script.extend(replies)
@@ -154,6 +158,7 @@ class ScriptedModel:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = self._read(orjson.loads(await request.read()))
+        stream_closed = self.stream_closed
         self.requests.append(SeenRequest(dict(request.headers), body))
         self.called.set()
         reply = self._next_reply(body)
@@ -165,7 +170,7 @@ class ScriptedModel:
         try:
             await self._stream(request, response, reply)
         except (ConnectionError, asyncio.CancelledError):
-            self.stream_closed.set()
+            stream_closed.set()
             raise
         return response
 
