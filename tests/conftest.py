@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import HealthCheck, Phase, settings
-from pytest_aiohttp import AiohttpServer
 from structlog.dev import ConsoleRenderer, plain_traceback
 
 from proxy import server
@@ -25,7 +24,7 @@ from tests.support.backends import BACKENDS_UNDER_TEST, TestBackend
 from tests.support.clock import Clock
 from tests.support.codex_programs import TestProgram, child_environment, installed_programs
 from tests.support.patience import no_deadlines, wait_for_codex
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, served
 
 TESTS = Path(__file__).parent
 # The rooms whose mutants only their own tests are to kill.
@@ -94,13 +93,11 @@ def stack() -> TestBackend:
 
 
 @pytest.fixture
-async def model(aiohttp_server: AiohttpServer, monkeypatch: pytest.MonkeyPatch, stack: TestBackend) -> ScriptedModel:
+async def model(monkeypatch: pytest.MonkeyPatch, stack: TestBackend) -> AsyncIterator[ScriptedModel]:
     """What `stack` asks."""
     wait_for_codex(monkeypatch)
-    model = stack.model()
-    server = await aiohttp_server(model.app, access_log=None, shutdown_timeout=0.1)
-    model.url = str(server.make_url("/v1"))
-    return model
+    async with served(stack.model()) as model:
+        yield model
 
 
 @pytest.fixture

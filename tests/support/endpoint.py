@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI
 from openai.types.responses import FunctionToolParam, Response, ResponseFunctionToolCall, ResponseInputItemParam
 
@@ -16,7 +15,7 @@ from .backends import TestBackend
 from .patience import PATIENCE
 from .published_types import check_published_events
 from .responses_grammar import check_events
-from .scripted_model import Message, Reply, ScriptedModel
+from .scripted_model import Message, Reply, ScriptedModel, served
 from .sdk import openai_client
 from .tagcall_server import tagcall_server
 
@@ -73,11 +72,7 @@ class Endpoints:
     async def of(self, stack: TestBackend, **settings: Any) -> Endpoint:
         which = stack.name, repr(settings)
         if which not in self._running:
-            model = stack.model()
-            server = TestServer(model.app)
-            await server.start_server(access_log=None, shutdown_timeout=0.1)
-            self._ends.push_async_callback(server.close)
-            model.url = str(server.make_url("/v1"))
+            model = await self._ends.enter_async_context(served(stack.model()))
             home = self._folder / str(len(self._running))
             self._running[which] = await self._ends.enter_async_context(serving(model, stack, home, **settings))
         endpoint = self._running[which]

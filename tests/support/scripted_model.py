@@ -14,12 +14,14 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 # Streams are broken off on purpose here; aiohttp would print each as an error.
 logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
@@ -190,6 +192,21 @@ class ScriptedModel:
             deltas += is_delta
         if isinstance(reply.end, Cut) and request.transport is not None:
             request.transport.abort()
+
+
+Served = TypeVar("Served", bound=ScriptedModel)
+
+
+@asynccontextmanager
+async def served(model: Served) -> AsyncIterator[Served]:
+    """`model` at an address of its own."""
+    server = TestServer(model.app)
+    await server.start_server(access_log=None, shutdown_timeout=0.1)
+    model.url = str(server.make_url("/v1"))
+    try:
+        yield model
+    finally:
+        await server.close()
 
 
 def _events(reply: Reply, ids: Iterator[int]) -> Iterator[dict[str, Any]]:

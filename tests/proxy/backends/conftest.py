@@ -11,7 +11,7 @@ from tests.support.codex_programs import TestProgram, child_environment, install
 from tests.support.scripted_model import ScriptedModel
 
 
-@pytest.fixture(params=[pytest.param(it, id=f"codex-{it.version}") for it in installed_programs()])
+@pytest.fixture(scope="module", params=[pytest.param(it, id=f"codex-{it.version}") for it in installed_programs()])
 def program(request: pytest.FixtureRequest) -> TestProgram:
     program: TestProgram = request.param
     assert program.path is not None, "install openai-codex-cli-bin: these tests are about the real program"

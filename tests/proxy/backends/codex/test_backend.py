@@ -9,7 +9,7 @@ import os
 import signal
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.rpc import ChildTransport, Launch, RpcClient
 from tests.support.backend_events import merged, prompt, read_turn
+from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, child_environment
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, wait_for_codex
 from tests.support.scripted_model import (
     Call,
     Cut,
@@ -45,40 +46,70 @@ from tests.support.scripted_model import (
     Reply,
     ScriptedModel,
     Silent,
+    served,
 )
 
 USAGE = Usage(input_tokens=100, cached_tokens=40, output_tokens=20, reasoning_tokens=5)
 
 
-async def test_text_comes_as_the_model_wrote_it(backend: TextBackend, model: ScriptedModel) -> None:
+@pytest.fixture(scope="module")
+async def shared_model() -> AsyncIterator[ScriptedModel]:
+    async with served(ScriptedModel()) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+async def shared_backend(
+    program: TestProgram, shared_model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[TextBackend]:
+    assert program.path is not None
+    home = informed_home(tmp_path_factory.mktemp("shared") / "home", program.path)
+    with pytest.MonkeyPatch.context() as patch:
+        wait_for_codex(patch)
+        async with codex_backend(
+            home=home, program=str(program.path), upstream=shared_model.url, env=child_environment(home)
+        ) as backend:
+            yield backend
+
+
+@pytest.fixture
+def model(shared_model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
+    wait_for_codex(monkeypatch)
+    shared_model.begin_anew()
+    return shared_model
+
+
+@pytest.fixture
+def running(shared_backend: TextBackend, model: ScriptedModel) -> TextBackend:
+    """In front of the scripted model; its process is that of the whole module."""
+    return shared_backend
+
+
+async def test_text_comes_as_the_model_wrote_it(running: TextBackend, model: ScriptedModel) -> None:
     model.push(Reply([Message("Hello there")], chunk=1))
-    async with backend:
-        events = await read_turn(backend, prompt())
+    events = await read_turn(running, prompt())
     assert merged(events) == [TextPiece("Hello there"), MessageEnded(), TurnEnded(USAGE)]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
-async def test_markup_comes_unchanged(chunk: int, backend: TextBackend, model: ScriptedModel) -> None:
+async def test_markup_comes_unchanged(chunk: int, running: TextBackend, model: ScriptedModel) -> None:
     text = (
         'I look.\n<tool_call>{"name": "a", "arguments": {"b": "</c> <oai-mem> <"}}</tool_call>\n<<< \\u00e4 \r\n end <'
     )
     model.push(Reply([Message(text)], chunk=chunk))
-    async with backend:
-        events = await read_turn(backend, prompt())
+    events = await read_turn(running, prompt())
     assert merged(events)[0] == TextPiece(text)
 
 
-async def test_a_message_without_deltas_comes_whole(backend: TextBackend, model: ScriptedModel) -> None:
+async def test_a_message_without_deltas_comes_whole(running: TextBackend, model: ScriptedModel) -> None:
     model.push(Reply([Message("all at once", deltas=False)]))
-    async with backend:
-        events = await read_turn(backend, prompt())
+    events = await read_turn(running, prompt())
     assert events == [TextPiece("all at once"), MessageEnded(), TurnEnded(USAGE)]
 
 
-async def test_reasoning_comes_by_its_parts_before_the_message(backend: TextBackend, model: ScriptedModel) -> None:
+async def test_reasoning_comes_by_its_parts_before_the_message(running: TextBackend, model: ScriptedModel) -> None:
     model.push(Reply([Reasoning(["**Looking**", "Found it"], raw="private"), Message("Done.")]))
-    async with backend:
-        events = await read_turn(backend, Prompt("m", None, (Text("hi"),), effort="high", summary="auto"))
+    events = await read_turn(running, Prompt("m", None, (Text("hi"),), effort="high", summary="auto"))
     assert merged(events) == [
         ReasoningPiece(0, "**Looking**"),
         ReasoningPiece(1, "Found it"),
@@ -90,45 +121,41 @@ async def test_reasoning_comes_by_its_parts_before_the_message(backend: TextBack
 
 
 async def test_the_service_tier_reaches_the_model(
-    backend: TextBackend, model: ScriptedModel, program: TestProgram
+    running: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     """codex sends `flex` for every model, and `priority` for those that its table says it of."""
     if program.release < (0, 160):
         pytest.skip("this version knows no tiers, and passes over them")
-    async with backend:
-        for name, tier in (("gpt-5.5", "priority"), ("gpt-5.5", None), ("any", "flex"), ("any", None)):
-            await read_turn(backend, Prompt(name, None, (Text("hi"),), tier=tier))
+    for name, tier in (("gpt-5.5", "priority"), ("gpt-5.5", None), ("any", "flex"), ("any", None)):
+        await read_turn(running, Prompt(name, None, (Text("hi"),), tier=tier))
     assert [request.body.get("service_tier") for request in model.requests] == ["priority", None, "flex", None]
 
 
-async def test_the_verbosity_reaches_the_models_that_have_one(backend: TextBackend, model: ScriptedModel) -> None:
-    async with backend:
-        for name, verbosity in (("gpt-5.5", "high"), ("gpt-5.5", "medium"), ("any", "high")):
-            await read_turn(backend, Prompt(name, None, (Text("hi"),), verbosity=verbosity))
+async def test_the_verbosity_reaches_the_models_that_have_one(running: TextBackend, model: ScriptedModel) -> None:
+    for name, verbosity in (("gpt-5.5", "high"), ("gpt-5.5", "medium"), ("any", "high")):
+        await read_turn(running, Prompt(name, None, (Text("hi"),), verbosity=verbosity))
     sent = [request.body.get("text", {}).get("verbosity") for request in model.requests]
     assert sent == ["high", "medium", None]
 
 
 async def test_what_is_said_of_a_models_verbosity_is_what_reaches_it(
-    backend: TextBackend, model: ScriptedModel, program: TestProgram
+    running: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     if program.release < (0, 133):
         pytest.skip("this version shows no table of its models")
     names = ["gpt-5.5", "gpt-5.5-of-mine", "mine/gpt-5.5", "gpt-5.4-mini", "codex-mini", "any", "g"]
-    async with backend:
-        for name in names:
-            await read_turn(backend, Prompt(name, None, (Text("hi"),), verbosity="high"))
-        said = {name: "verbosity" in backend.heeds(name) for name in names}
+    for name in names:
+        await read_turn(running, Prompt(name, None, (Text("hi"),), verbosity="high"))
+    said = {name: "verbosity" in running.heeds(name) for name in names}
     assert said == {request.body["model"]: "verbosity" in request.body.get("text", {}) for request in model.requests}
     assert {*said.values()} == {True, False}
 
 
 async def test_effort_and_summary_reach_the_model(
-    backend: TextBackend, model: ScriptedModel, program: TestProgram
+    running: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
-    async with backend:
-        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), effort="high", summary="detailed"))
-        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), effort="low"))
+    await read_turn(running, Prompt("gpt-5.2", None, (Text("hi"),), effort="high", summary="detailed"))
+    await read_turn(running, Prompt("gpt-5.2", None, (Text("hi"),), effort="low"))
     asked, unasked = (request.body["reasoning"] for request in model.requests)
     if program.release < (0, 100) and asked is None:
         pytest.skip("this version sends no reasoning settings for the model")
@@ -143,10 +170,9 @@ POINT = """{
 }"""
 
 
-async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: TextBackend, model: ScriptedModel) -> None:
-    async with backend:
-        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
-        await read_turn(backend, prompt())
+async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(running: TextBackend, model: ScriptedModel) -> None:
+    await read_turn(running, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
+    await read_turn(running, prompt())
     held, free = (request.body.get("text", {}).get("format") for request in model.requests)
     assert held == {
         "type": "json_schema",
@@ -157,13 +183,12 @@ async def test_a_schema_for_the_answer_reaches_the_model_as_it_is(backend: TextB
     assert free is None
 
 
-async def test_a_schema_that_strict_mode_would_refuse_is_not_sent(backend: TextBackend, model: ScriptedModel) -> None:
-    async with backend:
-        await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema='{"type": "object"}'))
+async def test_a_schema_that_strict_mode_would_refuse_is_not_sent(running: TextBackend, model: ScriptedModel) -> None:
+    await read_turn(running, Prompt("gpt-5.2", None, (Text("hi"),), output_schema='{"type": "object"}'))
     assert "format" not in model.requests[0].body.get("text", {})
 
 
-async def test_a_schema_that_the_service_refuses_is_told_apart(backend: TextBackend, model: ScriptedModel) -> None:
+async def test_a_schema_that_the_service_refuses_is_told_apart(running: TextBackend, model: ScriptedModel) -> None:
     message = "Invalid schema for response_format 'codex_output_schema': In context=(), 'x' is not permitted."
     error = {
         "message": message,
@@ -172,40 +197,36 @@ async def test_a_schema_that_the_service_refuses_is_told_apart(backend: TextBack
         "code": "invalid_json_schema",
     }
     model.push(Refusal(400, error))
-    async with backend:
-        with pytest.raises(BackendError) as caught:
-            await read_turn(backend, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
+    with pytest.raises(BackendError) as caught:
+        await read_turn(running, Prompt("gpt-5.2", None, (Text("hi"),), output_schema=POINT))
     assert (caught.value.status, caught.value.code, caught.value.message) == (400, "invalid_json_schema", message)
 
 
 async def test_an_input_that_is_too_long_for_the_model_says_so_in_openais_words(
-    backend: TextBackend, model: ScriptedModel
+    running: TextBackend, model: ScriptedModel
 ) -> None:
     message = "Your input exceeds the context window of this model. Please adjust your input and try again."
     error = {"message": message, "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}
     model.push(Reply([], end=Failed("context_length_exceeded", message)), Refusal(400, error))
-    async with backend:
-        for _ in range(2):
-            with pytest.raises(BackendError) as caught:
-                await read_turn(backend, prompt())
-            assert caught.value.error_object() == error
-            assert caught.value.status == 400
+    for _ in range(2):
+        with pytest.raises(BackendError) as caught:
+            await read_turn(running, prompt())
+        assert caught.value.error_object() == error
+        assert caught.value.status == 400
 
 
 async def test_instructions_and_conversation_reach_the_model_unchanged(
-    backend: TextBackend, model: ScriptedModel
+    running: TextBackend, model: ScriptedModel
 ) -> None:
-    async with backend:
-        await read_turn(backend, prompt("line one\n\n<b>ä \N{PARTY POPPER}</b>", developer="Be brief.\n"))
+    await read_turn(running, prompt("line one\n\n<b>ä \N{PARTY POPPER}</b>", developer="Be brief.\n"))
     texts = [(item["role"], item["content"][-1]["text"]) for item in model.requests[0].body["input"]]
     assert texts[-1] == ("user", "line one\n\n<b>ä \N{PARTY POPPER}</b>")
     assert ("developer", "Be brief.\n") in texts
 
 
-async def test_an_image_reaches_the_model(backend: TextBackend, model: ScriptedModel) -> None:
+async def test_an_image_reaches_the_model(running: TextBackend, model: ScriptedModel) -> None:
     url = "data:image/png;base64," + base64.b64encode(png()).decode()
-    async with backend:
-        await read_turn(backend, Prompt("m", None, (Text("what is this?"), Image(url))))
+    await read_turn(running, Prompt("m", None, (Text("what is this?"), Image(url))))
     content = [part for item in model.requests[0].body["input"] for part in item["content"]]
     assert [part["image_url"][:22] for part in content if part["type"] == "input_image"] == ["data:image/png;base64,"]
 
@@ -235,14 +256,13 @@ async def test_an_image_is_shown_as_closely_as_codex_can(
         assert details in ([["original"] * 2] if asked == "original" else [["high"] * 2, ["original"] * 2])
 
 
-async def test_leaving_the_stream_closes_the_models_stream(backend: TextBackend, model: ScriptedModel) -> None:
+async def test_leaving_the_stream_closes_the_models_stream(running: TextBackend, model: ScriptedModel) -> None:
     # 0.89 looks whether anybody still listens when the model says its next word.
     model.push(Reply([Message("word " * 10_000)], chunk=5, pace=0.01))
-    async with backend:
-        async with backend.stream(prompt()) as batches:
-            await anext(batches)
-        async with asyncio.timeout(PATIENCE):
-            await model.stream_closed.wait()
+    async with running.stream(prompt()) as batches:
+        await anext(batches)
+    async with asyncio.timeout(PATIENCE):
+        await model.stream_closed.wait()
 
 
 async def test_leaving_before_the_turn_began_leaves_nothing_behind(backend: TextBackend, model: ScriptedModel) -> None:
@@ -256,13 +276,13 @@ async def test_leaving_before_the_turn_began_leaves_nothing_behind(backend: Text
         assert merged(await read_turn(backend, prompt()))[0] == TextPiece("next")
 
 
-async def test_turns_run_beside_each_other(backend: TextBackend, model: ScriptedModel) -> None:
+async def test_turns_run_beside_each_other(running: TextBackend, model: ScriptedModel) -> None:
     def echo(body: Mapping[str, Any]) -> Reply:
         return Reply([Message(f"to {body['input'][-1]['content'][-1]['text']}")], chunk=1)
 
     model.choose = echo
-    async with backend, asyncio.TaskGroup() as group:
-        turns = [group.create_task(read_turn(backend, prompt(f"caller {n}"))) for n in range(8)]
+    async with asyncio.TaskGroup() as group:
+        turns = [group.create_task(read_turn(running, prompt(f"caller {n}"))) for n in range(8)]
     assert [merged(turn.result())[0] for turn in turns] == [TextPiece(f"to caller {n}") for n in range(8)]
 
 
@@ -329,46 +349,43 @@ ERRORS: Mapping[str, tuple[Reply | Refusal, tuple[int, str]]] = {
 }
 
 
-async def test_the_upstreams_failure_becomes_the_clients_error(backend: TextBackend, model: ScriptedModel) -> None:
-    async with backend:
-        for number, (case, (reply, expected)) in enumerate(ERRORS.items(), start=1):
-            model.push(reply)
-            with pytest.raises(BackendError) as failed:
-                await read_turn(backend, prompt())
-            assert (failed.value.status, failed.value.code) == expected, case
-            assert "127.0.0.1" not in failed.value.message, case
-            assert "{" not in failed.value.message, case
-            assert len(model.requests) == number, f"{case}: codex must not retry"
+async def test_the_upstreams_failure_becomes_the_clients_error(running: TextBackend, model: ScriptedModel) -> None:
+    for number, (case, (reply, expected)) in enumerate(ERRORS.items(), start=1):
+        model.push(reply)
+        with pytest.raises(BackendError) as failed:
+            await read_turn(running, prompt())
+        assert (failed.value.status, failed.value.code) == expected, case
+        assert "127.0.0.1" not in failed.value.message, case
+        assert "{" not in failed.value.message, case
+        assert len(model.requests) == number, f"{case}: codex must not retry"
 
 
 async def test_a_cut_answer_is_incomplete_and_no_error(
-    backend: TextBackend, model: ScriptedModel, program: TestProgram
+    running: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
     model.push(Reply([Message("cut of")], end=Incomplete("max_output_tokens")))
-    async with backend:
-        if program.release < (0, 100):
-            # It does not tell a cut answer from a lost one.
-            with pytest.raises(BackendError):
-                await read_turn(backend, prompt())
-        else:
-            events = merged(await read_turn(backend, prompt()))
-            assert events == [TextPiece("cut of"), MessageEnded(), TurnEnded(USAGE, "max_output_tokens")]
+    if program.release < (0, 100):
+        # It does not tell a cut answer from a lost one.
+        with pytest.raises(BackendError):
+            await read_turn(running, prompt())
+    else:
+        events = merged(await read_turn(running, prompt()))
+        assert events == [TextPiece("cut of"), MessageEnded(), TurnEnded(USAGE, "max_output_tokens")]
 
 
 async def test_a_prompt_beyond_the_limit_is_refused_before_it_is_sent(
-    backend: TextBackend, model: ScriptedModel
+    running: TextBackend, model: ScriptedModel
 ) -> None:
-    async with backend:
-        with pytest.raises(BackendError) as failed:
-            await read_turn(backend, prompt("x" * 1_048_577))
-        assert failed.value.error_object() == {
-            "message": "Your input exceeds the context window of this model. Please adjust your input and try again. "
-            "The backend takes 1,048,576 characters in one request, and this one has 1,048,577.",
-            "type": "invalid_request_error",
-            "param": "input",
-            "code": "context_length_exceeded",
-        }
-        await read_turn(backend, prompt("ä" * 1_048_576))
+    with pytest.raises(BackendError) as failed:
+        await read_turn(running, prompt("x" * 1_048_577))
+    assert failed.value.error_object() == {
+        "message": "Your input exceeds the context window of this model. Please adjust your input and try again. "
+        "The backend takes 1,048,576 characters in one request, and this one has 1,048,577.",
+        "type": "invalid_request_error",
+        "param": "input",
+        "code": "context_length_exceeded",
+    }
+    await read_turn(running, prompt("ä" * 1_048_576))
     assert len(model.requests) == 1
 
 
@@ -433,10 +450,9 @@ TOOLS_OF_089 = {
 
 @pytest.mark.parametrize("name", ["some-model", "gpt-5.5", "gpt-6.1-sol", "gpt-5.6-luna", "vendor/other"])
 async def test_the_model_is_offered_no_tool_of_codexs_own(
-    name: str, backend: TextBackend, model: ScriptedModel, program: TestProgram
+    name: str, running: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
-    async with backend:
-        await read_turn(backend, prompt(model=name))
+    await read_turn(running, prompt(model=name))
     body = model.requests[0].body
     assert body["model"] == name
     tools = {tool["name"] for tool in body.get("tools") or ()}
@@ -444,18 +460,20 @@ async def test_the_model_is_offered_no_tool_of_codexs_own(
     assert [item["type"] for item in body["input"] if item["type"] != "message"] == []
 
 
-@pytest.mark.parametrize("name", ["some-model", "gpt-5.5", "gpt-6.1-sol", "vendor/other"])
 async def test_the_base_instructions_are_codexs_own(
-    name: str, tmp_path: Path, backend: TextBackend, model: ScriptedModel, program: TestProgram
+    tmp_path: Path, running: TextBackend, model: ScriptedModel, program: TestProgram
 ) -> None:
-    async with backend:
-        await read_turn(backend, prompt(model=name, developer="OURS"))
-    await run_with_default_settings(program, tmp_path / "control", model, name)
-    ours, control = (base_instructions(request.body) for request in model.requests)
-    assert ours == control
-    everything = [part["text"] for item in model.requests[0].body["input"] for part in item["content"]]
-    if program.supported:
-        assert everything == [ours, "OURS", "hi"]
+    names = ["some-model", "gpt-5.5", "gpt-6.1-sol", "vendor/other"]
+    for name in names:
+        await read_turn(running, prompt(model=name, developer="OURS"))
+    await run_with_default_settings(program, tmp_path / "control", model, names)
+    asked = [request.body for request in model.requests]
+    for name, ours, control in zip(names, asked[: len(names)], asked[len(names) :], strict=True):
+        assert (ours["model"], control["model"]) == (name, name)
+        assert base_instructions(ours) == base_instructions(control), name
+        everything = [part["text"] for item in ours["input"] for part in item["content"]]
+        if program.supported:
+            assert everything == [base_instructions(ours), "OURS", "hi"]
 
 
 async def test_base_instructions_are_replaced_on_request(
@@ -469,20 +487,19 @@ async def test_base_instructions_are_replaced_on_request(
 
 
 async def test_a_model_that_calls_a_tool_all_the_same_gets_no_second_word(
-    backend: TextBackend, model: ScriptedModel, program: TestProgram, tmp_path: Path
+    running: TextBackend, model: ScriptedModel, program: TestProgram, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.png"
     secret.write_bytes(png())
     model.push(Reply([Call("view_image", f'{{"path": "{secret}"}}')]), Reply([Message("it shows ...")]))
-    async with backend:
-        if program.supported:
-            await read_turn(backend, prompt())
-            assert base64.b64encode(png()).decode() not in str(model.requests[-1].body)
-        else:
-            # It runs the tool before anybody can stop it, and on a busy machine it asks the model once more.
-            with pytest.raises(BackendError) as failed:
-                await read_turn(backend, prompt())
-            assert failed.value.code == "backend_not_text_only"
+    if program.supported:
+        await read_turn(running, prompt())
+        assert base64.b64encode(png()).decode() not in str(model.requests[-1].body)
+    else:
+        # It runs the tool before anybody can stop it, and on a busy machine it asks the model once more.
+        with pytest.raises(BackendError) as failed:
+            await read_turn(running, prompt())
+        assert failed.value.code == "backend_not_text_only"
 
 
 async def test_the_configured_models_are_named_first(home: Path, model: ScriptedModel, program: TestProgram) -> None:
@@ -499,9 +516,8 @@ async def test_the_configured_models_are_named_first(home: Path, model: Scripted
     assert "" not in names
 
 
-async def test_health_tells_the_version(backend: TextBackend, program: TestProgram) -> None:
-    async with backend:
-        health = await backend.health()
+async def test_health_tells_the_version(running: TextBackend, program: TestProgram) -> None:
+    health = await running.health()
     assert (health.problem, health.version) == (None, program.version)
 
 
@@ -542,12 +558,12 @@ async def log_in(home: Path, program: TestProgram) -> None:
     assert process.returncode == 0
 
 
-async def run_with_default_settings(program: TestProgram, home: Path, model: ScriptedModel, name: str) -> None:
-    """One turn of codex as it comes, with nothing set but where the model is."""
+async def run_with_default_settings(
+    program: TestProgram, home: Path, model: ScriptedModel, names: Sequence[str]
+) -> None:
+    """One turn by each model of codex as it comes, with nothing set but where the models are."""
     write_default_settings(home, model)
     env = {**child_environment(home), "CODEX_HOME": str(home)}
-    seen = len(model.requests)
-    model.called.clear()
     client = RpcClient(
         await ChildTransport.start(Launch([str(program.path), "app-server"], env, home)),
         on_notification=lambda method, params: None,
@@ -555,12 +571,15 @@ async def run_with_default_settings(program: TestProgram, home: Path, model: Scr
     async with client.running():
         await client.request("initialize", {"clientInfo": {"name": "control", "version": "0"}}, deadline=PATIENCE)
         client.notify("initialized")
-        thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=PATIENCE)
-        turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
-        await client.request("turn/start", turn, deadline=PATIENCE)
-        async with asyncio.timeout(PATIENCE):
-            while len(model.requests) == seen:
-                await model.called.wait()
+        for name in names:
+            seen = len(model.requests)
+            model.called.clear()
+            thread = await client.request("thread/start", {"model": name, "cwd": str(home)}, deadline=PATIENCE)
+            turn = {"threadId": thread["thread"]["id"], "input": [{"type": "text", "text": "hi"}]}
+            await client.request("turn/start", turn, deadline=PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                while len(model.requests) == seen:
+                    await model.called.wait()
 
 
 def write_default_settings(home: Path, model: ScriptedModel) -> None:
