@@ -30,9 +30,9 @@ class _Sleep(asyncio.Future[None]):
         self._wakes = fn, context
 
     def end(self) -> None:
-        """In the middle of another task it is the loop that wakes its sleeper."""
+        """To be called in no task."""
         wake, context = self._wakes or (None, None)
-        if wake is None or context is None or asyncio.current_task(self.get_loop()) is not None:
+        if wake is None or context is None:
             self.set_result(None)
             return
         self.remove_done_callback(wake)
@@ -81,10 +81,15 @@ class EventQueue:
                 asyncio.get_running_loop().call_soon(self._grow_old)
         return True
 
-    def hand_over(self) -> None:
-        """Lets the consumer have what was put. It goes on at once, unless another task calls this."""
-        if self._events and self._sleep is not None and not self._sleep.done():
-            self._sleep.end()
+    def hand_over(self, *, at_once: bool = False) -> None:
+        """Lets the consumer have what was put. It goes on `at_once` only where no other task runs."""
+        sleep = self._sleep
+        if sleep is None or sleep.done() or not self._events:
+            return
+        if at_once:
+            sleep.end()
+        else:
+            sleep.set_result(None)
 
     def _grow_old(self) -> None:
         self._fresh = False

@@ -185,13 +185,16 @@ async def _send_all_but_the_last(
         batches = turn if cancellation is None else cancellation.cut(turn)
         async with aclosing(batches):
             async for batch in batches:
-                clock.saw(batch)
-                record.saw(batch, time.monotonic())
+                now = time.monotonic()
+                record.saw(batch, now)
                 if isinstance(batch[-1], (TurnFinished, TurnFailed)):
+                    clock.saw(batch)
                     return await _last(app, exchange, sink, entry, batch=batch, record=record)
+                if clock.first is None:
+                    clock.saw(batch)
+                    entry.saw_first_event()
                 events = _made(builder, batch) if len(batch) <= MADE_AT_ONCE else await _made_in_steps(builder, batch)
-                entry.saw_first_event()
-                record.left(events, time.monotonic())
+                record.left(events, now)
                 await sink.send(events)
     if cancellation is None or cancellation.ending is None:
         raise RuntimeError("the turn has no end")

@@ -20,9 +20,8 @@ from ..contracts import (
 from .outlet import text_of
 from .report import TurnReport
 
-# Of a turn's events those that a client shows, or acts on; and those that make entries of its conversation.
+# Of a turn's events those that a client shows, or acts on.
 _SEEN = (AnswerText, ToolCallStarted)
-_GIVEN = (*_SEEN, AnswerMessageEnded, ToolCallArguments)
 _SHOWN = re.compile(r"<tool_call>\s*+[\[{]")
 
 
@@ -70,7 +69,7 @@ class LaneEnd:
             self.shown = any(isinstance(event, _SEEN) for event in events)
         # What was given is of interest only where the backend could go on from it.
         if self._prompt is not None and self._prompt.continuation.resume is not None:
-            self._given += [event for event in events if isinstance(event, _GIVEN)]
+            self._given += events
         if isinstance(end := events[-1], TurnFinished):
             self.settle(self._report.difference or end.incomplete or self._rewritten(said))
         elif isinstance(end, TurnFailed):

@@ -64,7 +64,11 @@ class Spent:
 
     def take(self, text: str) -> str:
         """As `take_thought`, of the answer's text, which is limited in tokens, too."""
-        text = self.take_thought(text)
+        size = len(text)
+        if size <= self._room and text.isascii():  # as nearly all
+            self._room -= size
+        else:
+            text = self.take_thought(text)
         if self._meter is not None:
             text = self._meter.take(text)
             self.exhausted = self._meter.exhausted

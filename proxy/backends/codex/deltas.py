@@ -18,26 +18,35 @@ def join_deltas(messages: Sequence[Message]) -> list[Message]:
     Anything but a notification stands between all that comes before and after it.
     """
     joined: list[Message] = []
-    # The last delta of each thread behind which nothing of it has come, and its texts.
-    open_runs: dict[str, tuple[RpcObject, list[str]]] = {}
-    runs: list[tuple[RpcObject, list[str]]] = []
+    # The last delta of each thread behind which nothing of it has come: its texts, and whose they are.
+    open_runs: dict[str, tuple[list[str], object, object]] = {}
+    runs: list[tuple[list[str], RpcObject]] = []
     for message in messages:
-        if not isinstance(message, dict) or "id" in message:
-            open_runs.clear()
-        elif isinstance(params := message.get("params"), dict) and isinstance(thread := params.get("threadId"), str):
-            if message.get("method") == TEXT_DELTA and isinstance(text := params.get("delta"), str):
-                if (
-                    (run := open_runs.get(thread))
-                    and (begun := run[0]).get("itemId") == params.get("itemId")
-                    and begun.get("turnId") == params.get("turnId")
-                ):
-                    run[1].append(text)
-                    continue
-                open_runs[thread] = run = (params, [text])
-                runs.append(run)
-            else:
-                open_runs.pop(thread, None)
+        try:
+            # Nearly all have these, so none is asked whether it has.
+            params = message["params"]
+            thread, turn, item, text = params["threadId"], params["turnId"], params["itemId"], params["delta"]
+            is_delta = message["method"] == TEXT_DELTA and isinstance(text, str) and "id" not in message
+            run = open_runs.get(thread)
+        except (LookupError, TypeError):
+            is_delta, run = False, None
+        if not is_delta:
+            _end_runs(message, open_runs)
+        elif run is not None and run[1] == turn and run[2] == item:
+            run[0].append(text)
+            continue
+        else:
+            open_runs[thread] = texts, _, _ = [text], turn, item
+            runs.append((texts, params))
         joined.append(message)
-    for first, texts in runs:
+    for texts, first in runs:
         first["delta"] = "".join(texts)
     return joined
+
+
+def _end_runs(message: Message, open_runs: dict[str, tuple[list[str], object, object]]) -> None:
+    """`message` stands between the deltas before and after it: those of its thread, if it is a notification."""
+    if not isinstance(message, dict) or "id" in message:
+        open_runs.clear()
+    elif isinstance(params := message.get("params"), dict) and isinstance(thread := params.get("threadId"), str):
+        open_runs.pop(thread, None)

@@ -13,7 +13,7 @@ over; one of any other kind than these and the two means that codex acts instead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -34,6 +34,7 @@ from ...contracts import (
 from ...errors import BackendError
 from ...rpc import RpcObject
 from ..answers import FAILED, NOT_TEXT_ONLY
+from .deltas import TEXT_DELTA
 from .errors import Cut, turn_failure
 from .item_kinds import ACTING, HARMLESS
 
@@ -58,7 +59,7 @@ class _Reasoning(Struct):
     """By part of the summary."""
 
 
-Told = Iterable[BackendEvent | AttemptFailed]
+Told = Iterator[BackendEvent | AttemptFailed]
 
 
 class TurnReduction:
@@ -102,6 +103,8 @@ class TurnReduction:
         Raises LookupError, TypeError or AttributeError when it has not the shape its method promises; the
         notification is then best ignored.
         """
+        if method == TEXT_DELTA and (piece := self._next_piece(params)):
+            return [piece]
         read = self._READERS.get(method)
         if read is None:
             return []
@@ -169,17 +172,18 @@ class TurnReduction:
         others = (it for it in self._open.values() if kind == "agentMessage" and isinstance(it, _Message))
         return (begun is not None and bool(begun.told)) or any(it.told for it in others)
 
-    def _text_delta(self, params: RpcObject) -> Told:
-        text, item_id = params["delta"], params["itemId"]
+    def _next_piece(self, params: RpcObject) -> TextPiece | None:
+        """What goes on with a message of which some was told, as nearly every line does."""
+        item_id, text = params["itemId"], params["delta"]
         message = self._open.get(item_id)
-        if not isinstance(message, _Message) or item_id in self._done:
-            return self._other_delta(params)
-        if not (message.told and text and isinstance(text, str)):
-            return self._other_delta(params)
-        message.told.append(text)  # as nearly always
-        return (TextPiece(text),)
+        if not isinstance(message, _Message) or not message.told or item_id in self._done:
+            return None
+        if self.over or params["turnId"] != self.turn_id or not text or not isinstance(text, str):
+            return None
+        message.told.append(text)
+        return TextPiece(text)
 
-    def _other_delta(self, params: RpcObject) -> Told:
+    def _text_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:
             yield from self._begun_again("codex began a message again")
         text = _text(params["delta"])
@@ -290,7 +294,7 @@ class TurnReduction:
     _READERS: ClassVar[Mapping[str, Callable[[TurnReduction, RpcObject], Told]]] = {
         "turn/started": _turn_started,
         "item/started": _item_started,
-        "item/agentMessage/delta": _text_delta,
+        TEXT_DELTA: _text_delta,
         "item/reasoning/summaryTextDelta": _summary_delta,
         "item/completed": _item_completed,
         "thread/tokenUsage/updated": _token_usage,

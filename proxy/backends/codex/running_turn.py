@@ -145,7 +145,7 @@ class RunningTurn:
         told = [event for event in events if not isinstance(event, AttemptFailed)]
         if not self.events.put(told):
             self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
-        if isinstance(last := events[-1], AttemptFailed):  # nothing is told behind one
+        if len(told) < len(events) and isinstance(last := events[-1], AttemptFailed):  # nothing is told behind one
             self._failed(last.error)
 
     def _failed(self, error: BackendError) -> None:

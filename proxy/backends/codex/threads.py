@@ -98,8 +98,9 @@ class CodexThreads:
     def hand_over(self) -> None:
         """All that was read together has been received."""
         told, self._told = self._told, {}
+        no_task = asyncio.current_task() is None
         for turn in told:
-            turn.events.hand_over()
+            turn.events.hand_over(at_once=no_task)
 
     def refused(self, method: str, params: RpcObject) -> None:
         """A turn asked for something that is not served: it must show soon that it can do without."""

@@ -51,9 +51,9 @@ async def test_outside_of_tasks_the_consumer_goes_on_as_soon_as_it_is_handed_wha
         queue.put([TextPiece("a")])
         queue.put([TextPiece("b")])
         seen.append(len(heard))
-        queue.hand_over()
+        queue.hand_over(at_once=True)
         seen.append(len(heard))
-        queue.hand_over()
+        queue.hand_over(at_once=True)
         queue.end()
 
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
