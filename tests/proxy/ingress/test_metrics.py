@@ -307,7 +307,7 @@ def test_what_a_turn_reports_is_known_by_its_name() -> None:
     """Else it would be counted as `other`, and nobody would see it."""
     cuts = literals("proxy/turn/reading.py", r'(?:Stop|_cut)\("([^"]+)"')
     cuts |= literals("proxy/turn/passed_calls.py", r'Stop\("([^"]+)"')
-    ended = literals("parser/sentinel.py", r'ReadingEnded\("([^"]+)"')
+    ended = literals("parser/block.py", r'ReadingEnded\("([^"]+)"')
     assert cuts | ended == set(INTERRUPTIONS)
     spoilt = literals("proxy/turn/report.py", r'"(\w+)": self\.') | literals("proxy/turn/run.py", r'settle\("(\w+)"\)')
     spoilt |= literals("proxy/turn/lane_end.py", r'settle\("(\w+)"\)')
