@@ -12,12 +12,12 @@ from aiohttp import web
 
 from ..errors import ApiError, RequestError
 from ..wire.json_body import JsonObject, has_more, openings, parse_json_object
-from ..wire.pdf import holds_pdf
+from ..wire.pdf import MAGIC_BASE64, holds_pdf
 from ..wire.wire_format import OPENAI, WireFormat
 from .admission import owner_of
 from .inspect import INSPECTION
 from .request_log import RequestLog
-from .state import REQUEST_LOG, TURN_OPTIONS
+from .state import REQUEST_LOG, SHORT, TURN_OPTIONS
 
 Parsed = TypeVar("Parsed")
 
@@ -68,13 +68,23 @@ async def read_json_object(request: web.Request) -> JsonObject:
 
 async def parse_in_its_time(request: web.Request, body: bytes) -> JsonObject:
     """The JSON object in `body`, which came with `request`, at once or in its course. Raises `RequestError`."""
-    long = len(body) > BYTES_AT_ONCE or openings(body) > VALUES_AT_ONCE
-    return await beside_if(long, request.app, owner_of(request), partial(parse_json_object, body))
+    few = openings(body) < VALUES_AT_ONCE
+    long = len(body) > BYTES_AT_ONCE or not few
+    read = await beside_if(long, request.app, owner_of(request), partial(parse_json_object, body))
+    if few and MAGIC_BASE64.encode() not in body:
+        request[SHORT] = read
+    return read
 
 
-async def in_its_time(app: web.Application, owner: str, parse: Callable[[], Parsed], *read: object) -> Parsed:
-    """What `parse` makes of what it will `read`, for `owner`."""
-    return await beside_if(is_long(*read), app, owner, parse)
+async def in_its_time(request: web.Request, parse: Callable[[], Parsed], body: JsonObject, *more: object) -> Parsed:
+    """What `parse` makes of `body` and `more`, for who sent the `request`."""
+    long = reads_long(request, body) or is_long(*more)
+    return await beside_if(long, request.app, owner_of(request), parse)
+
+
+def reads_long(request: web.Request, body: JsonObject) -> bool:
+    """Whether it takes long to read `body`. Mostly that was known by its bytes."""
+    return request.get(SHORT) is not body and is_long(body)
 
 
 def is_long(*read: object) -> bool:

@@ -24,7 +24,7 @@ async def begin_completion(request: web.Request, body: JsonObject, _: ExitStack)
     reasoning = request.app[REASONING_CONTENT]
     strict = request.app[STRICT_HISTORY]
     parse = partial(parse_chat_request, body, summary="auto" if reasoning else None, strict_history=strict)
-    parsed = await in_its_time(request.app, owner_of(request), parse, body)
+    parsed = await in_its_time(request, parse, body)
     builder = ChatBuilder(parsed, reasoning=reasoning)
     mint = (lambda _: parsed.function_id) if parsed.legacy else partial(mint_id, tag=chain_of(request.headers))
     turn = replace(parsed.turn, streamed=parsed.stream)

@@ -37,7 +37,7 @@ async def compact(request: web.Request) -> web.StreamResponse:
         kept = kept_messages([*history.items, *stored_input(parsed.input, history.referred)])
         return replace(parsed.turn, compaction=Compaction(), streamed=False), kept
 
-    turn, messages = await in_its_time(request.app, owner_of(request), read, asked, history.items)
+    turn, messages = await in_its_time(request, read, asked, history.items)
     exchange = Exchange(turn, owner_of(request), SummaryBuilder(messages))
     return await answer(request, exchange)
 

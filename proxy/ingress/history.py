@@ -168,15 +168,17 @@ async def make_draft(
     wanted: Lookups,
     claim: Claim | None,
     *,
+    long: bool,
     library: Library | None = None,
     begun: StoredResponse | None = None,
     chain: str = "",
 ) -> Draft:
     """The Response that `body` asks for, not begun yet; with `begun` that one again. What is `wanted` for it is found
-    in `library`, else in the store; `chain` is the tag of a conversation that begins. Raises `RequestError`.
+    in `library`, else in the store; `chain` is the tag of a conversation that begins. `long`: it takes long to read it.
+    Raises `RequestError`.
     """
     history = await _history(app, owner, wanted, library or app[STORE])
-    long = is_long(body, history.items)
+    long = long or is_long(history.items)
 
     def read() -> tuple[ResponsesRequest, Sequence[WireObject]]:
         parsed = parse_responses_request(body, history, wanted)

@@ -40,7 +40,7 @@ NO_JUDGE = (
 async def begin_message(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:
     """What `body` asks for. Raises `RequestError`."""
     parse = partial(parse_messages_request, body, session=request.headers.get(SESSION_HEADER))
-    parsed = await in_its_time(request.app, owner_of(request), parse, body)
+    parsed = await in_its_time(request, parse, body)
     if parsed.judges_commands and not request.app[JUDGES_COMMANDS]:
         raise RequestError(NO_JUDGE, status=403, code="auto_mode_refused")
     builder = MessagesBuilder(parsed, estimate=_rough(parsed.turn), request_id=request[REQUEST_LOG].id)

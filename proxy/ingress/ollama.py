@@ -53,7 +53,7 @@ async def begin_generate(request: web.Request, body: JsonObject, _: ExitStack) -
 
 async def _answered(request: web.Request, parse: Callable[[JsonObject], OllamaRequest]) -> web.StreamResponse:
     body = await read_json_object(request)
-    parsed = await in_its_time(request.app, owner_of(request), partial(parse, body), body)
+    parsed = await in_its_time(request, partial(parse, body), body)
     if parsed.loads:
         return json_reply(loaded(parsed, unloads=body.get("keep_alive") == 0))
     return await answer(request, _exchange(request, parsed))

@@ -14,7 +14,7 @@ from ..wire.responses.request import lookups
 from .admission import owner_of
 from .background import BACKGROUND_JOBS
 from .balancer import chain_of, request_of
-from .bodies import json_reply, parse_in_its_time, read_json_body
+from .bodies import json_reply, parse_in_its_time, read_json_body, reads_long
 from .delivery import Exchange, answer
 from .dialects import check_dialect
 from .event_stream import stream_subscription
@@ -63,7 +63,8 @@ async def begin_draft(request: web.Request, body: JsonObject, held: ExitStack, l
         name = request_of(request.headers) if request.method == "POST" else ""
         claim = await locks.take(owner, wanted.conversation, outlives=outlives, request=name)
         held.callback(locks.let_go, claim)
-    return await make_draft(request.app, owner, body, wanted, claim, library=library, chain=chain_of(request.headers))
+    long, chain = reads_long(request, body), chain_of(request.headers)
+    return await make_draft(request.app, owner, body, wanted, claim, long=long, library=library, chain=chain)
 
 
 async def _in_background(request: web.Request, draft: Draft, body: bytes, held: ExitStack) -> web.StreamResponse:

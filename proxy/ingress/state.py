@@ -9,6 +9,7 @@ from aiohttp import web
 
 from ..contracts import ResponseStore, TextBackend
 from ..turn import TurnOptions
+from ..wire.json_body import JsonObject
 from ..wire.wire_format import WireFormat
 from .activity import Activity
 from .admission import Admission
@@ -45,5 +46,7 @@ SAID = "x-tagcall-turn"
 # How the API writes whose path was asked.
 WIRE_FORMAT = web.RequestKey("wire_format", WireFormat)
 REQUEST_LOG = web.RequestKey("request_log", RequestLog)
+# The newest JSON that came with it, if that is read soon.
+SHORT: web.RequestKey[JsonObject] = web.RequestKey("short", dict)
 # Whoever puts a list here finds in it what was written to the event stream.
 WRITTEN: web.RequestKey[list[bytes]] = web.RequestKey("written", list[bytes])

@@ -217,9 +217,11 @@ class Turn:
         self.lane_end.settle("second_try")
         prompt = await self._ask(attempt.again)
         while failure is None:
-            reading = self._reading = self._new_reading(attempt, prompt)
+            reading = None
             try:
                 async with self._backend.stream(prompt) as batches:
+                    # Made ready while the model begins.
+                    reading = self._reading = self._new_reading(attempt, prompt)
                     async for batch in batches:
                         answered = True
                         if events := await self._offload.received(reading.receive, batch):
@@ -229,6 +231,7 @@ class Turn:
                             break
                 break
             except BackendError as error:
+                reading = self._reading = reading or self._new_reading(attempt, prompt)
                 if (stop := reading.end.stop) and stop.winds_down:
                     # The client has all that it asked for.
                     self._report.interrupted = stop.reason

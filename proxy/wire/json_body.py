@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import TypeAlias
 
 import orjson
@@ -22,6 +22,8 @@ JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, 
 
 # What an API says: a request, an item, a tool.
 JsonObject: TypeAlias = dict[str, JsonValue]
+
+_HOLDING = (dict, list)
 
 # Levels of objects and arrays within each other.
 MAX_DEPTH = 64
@@ -52,8 +54,14 @@ def levels(value: object) -> Iterator[list[object]]:
 
 def depth_exceeds(value: JsonValue, limit: int) -> bool:
     """Whether objects and arrays nest deeper than `limit`."""
-    level = next(islice(levels(value), limit, None), [])
-    return any(isinstance(item, dict | list) for item in level)
+    # Of each request, so nothing else is looked at.
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        inner = (outer.values() if isinstance(outer, dict) else outer for outer in level)
+        level = [each for values in inner for each in values if isinstance(each, _HOLDING)]
+        if not level:
+            return False
+    return bool(level)
 
 
 def has_more(value: object, most: int) -> bool:

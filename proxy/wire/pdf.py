@@ -25,9 +25,9 @@ MOST_CHARACTERS = 500_000
 
 # What every PDF begins with, as it stands in base64.
 MAGIC = b"%PDF-"
-_MAGIC_BASE64 = base64.b64encode(MAGIC + b"1").decode()[:7]
+MAGIC_BASE64 = base64.b64encode(MAGIC + b"1").decode()[:7]
 _DATA_URL = "data:"
-_BEGINNINGS = (_DATA_URL, _MAGIC_BASE64)
+_BEGINNINGS = (_DATA_URL, MAGIC_BASE64)
 
 # What every PDF ends with. One without it was cut, and its last pages are gone.
 _END = b"%%EOF"
@@ -53,7 +53,7 @@ def holds_pdf(value: object) -> bool:
         for text in level:
             if isinstance(text, str) and text.startswith(_BEGINNINGS):
                 encoded = text[:200].partition(",")[2] if text.startswith(_DATA_URL) else text
-                if encoded.startswith(_MAGIC_BASE64):
+                if encoded.startswith(MAGIC_BASE64):
                     return True
     return False
 

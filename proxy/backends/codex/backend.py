@@ -111,6 +111,9 @@ class CodexBackend:
         turn = RunningTurn(self._allowed, prompt.listener, self._log_in, outputs=outputs)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
+            # codex is asked before anything else is prepared: by this task, and a task of that.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
             yield turn.events
         finally:
             self._interrupts += turn.awaited

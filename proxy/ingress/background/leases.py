@@ -123,7 +123,7 @@ class Leases:
                 held.callback(locks.let_go, claim)
             try:
                 body = parse_json_object(request.body)
-                draft = await make_draft(app, request.owner, body, lookups(body), claim, begun=stored)
+                draft = await make_draft(app, request.owner, body, lookups(body), claim, long=True, begun=stored)
             except RequestError as error:
                 return error
             if not await self._store.take_over(run, by):

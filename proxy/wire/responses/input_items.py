@@ -43,7 +43,7 @@ OUTPUTS = {
 }  # fmt: skip
 
 # What brings tools, a search's output among them.
-BRINGING = frozenset({"additional_tools", "tool_search_output"})
+BRINGING = ("additional_tools", "tool_search_output")
 
 # Told to a client whose model goes on without what it thinks it knows.
 UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."

@@ -46,6 +46,7 @@ OTHER = st.sampled_from([
     {"type": "local_shell_call", "call_id": "a", "action": {"type": "exec", "command": ["ls"]}},
     {"type": "compaction_trigger"},
     {"type": "unknown"},
+    {"type": ["message"]},
     7,
 ])  # fmt: skip
 
