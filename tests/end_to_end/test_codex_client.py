@@ -17,6 +17,7 @@ from parser import write_call
 from prompts import compaction_request
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.conversation import all_shown, results_shown
+from tests.support.endpoint import Endpoint
 from tests.support.lanes import continued
 from tests.support.scripted_model import Failed, Message, Reply, ScriptedModel
 from tests.support.tagcall_server import tagcall_server
@@ -124,18 +125,17 @@ def briefly(body: Mapping[str, Any]) -> Reply:
 @over_both_transports
 @every_new_program
 async def test_codex_reads_no_conversation_anew_to_sum_it_up_under_another_name(
-    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+    endpoint: Endpoint, program: TestProgram, websockets: bool, tmp_path: Path
 ) -> None:
     codex = client_of(program, tmp_path / "client")
-    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
-        model.choose = briefly
-        # The model says that each answer took 120 tokens: the limit is passed each time.
-        codex.configure(provider(url, websockets=websockets), compact_at=100)
-        assert await codex.ask("When does Alpha start?") == ANSWER
+    endpoint.model.choose = briefly
+    # The model says that each answer took 120 tokens: the limit is passed each time.
+    codex.configure(provider(endpoint.url, websockets=websockets), compact_at=100)
+    assert await codex.ask("When does Alpha start?") == ANSWER
     assert codex.calls == list(CALLS)
-    summaries = [request for request in model.requests if CHECKPOINT in all_shown(request.body)]
+    summaries = [request for request in endpoint.model.requests if CHECKPOINT in all_shown(request.body)]
     assert len(summaries) >= 2
-    assert continued(model.requests) == len(summaries), "what is summed up is in the provider's cache"
+    assert continued(endpoint.model.requests) == len(summaries), "what is summed up is in the provider's cache"
 
 
 def searcher(body: Mapping[str, Any]) -> Reply:
@@ -153,16 +153,15 @@ def searcher(body: Mapping[str, Any]) -> Reply:
 @over_both_transports
 @every_new_program
 async def test_under_a_name_that_codex_knows_the_model_searches_for_its_tools(
-    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+    endpoint: Endpoint, program: TestProgram, websockets: bool, tmp_path: Path
 ) -> None:
     codex = client_of(program, tmp_path / "client")
-    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
-        model.choose = searcher
-        codex.configure(provider(url, websockets=websockets), model=SEARCHING_MODEL)
-        assert await codex.ask("When does Alpha start?") == ANSWER
+    endpoint.model.choose = searcher
+    codex.configure(provider(endpoint.url, websockets=websockets), model=SEARCHING_MODEL)
+    assert await codex.ask("When does Alpha start?") == ANSWER
     assert codex.calls == list(CALLS)
     # What is found is shown where it was found: the beginning of the prompt stays, and so does the provider's cache.
-    assert continued(model.requests) == len(model.requests) - 1
+    assert continued(endpoint.model.requests) == len(endpoint.model.requests) - 1
 
 
 def programmer(body: Mapping[str, Any]) -> Reply:
@@ -177,13 +176,12 @@ def programmer(body: Mapping[str, Any]) -> Reply:
 @over_both_transports
 @every_new_program
 async def test_under_a_name_for_which_codex_wants_code_the_model_writes_it(
-    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+    endpoint: Endpoint, program: TestProgram, websockets: bool, tmp_path: Path
 ) -> None:
     codex = client_of(program, tmp_path / "client")
-    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
-        model.choose = programmer
-        codex.configure(provider(url, websockets=websockets), model=CODING_MODEL)
-        assert await codex.ask("When does Alpha start?") == ANSWER
+    endpoint.model.choose = programmer
+    codex.configure(provider(endpoint.url, websockets=websockets), model=CODING_MODEL)
+    assert await codex.ask("When does Alpha start?") == ANSWER
     assert codex.calls == list(CALLS)
 
 
@@ -213,29 +211,27 @@ async def test_codex_takes_an_overflow_in_mid_stream_for_one_and_asks_no_more(
 )
 @every_new_program
 async def test_codex_gives_up_at_once_what_it_is_told_in_mid_stream_not_to_try_again(
-    model: ScriptedModel, program: TestProgram, code: str, sentence: str, tmp_path: Path
+    endpoint: Endpoint, program: TestProgram, code: str, sentence: str, tmp_path: Path
 ) -> None:
     codex = client_of(program, tmp_path / "client")
-    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
-        model.default = Reply([Message("I will look at it all, and")], end=Failed(code, "It failed."))
-        codex.configure(provider(url, websockets=False, retries=5))
-        said = await codex.fail("When does Alpha start?")
+    endpoint.model.default = Reply([Message("I will look at it all, and")], end=Failed(code, "It failed."))
+    codex.configure(provider(endpoint.url, websockets=False, retries=5))
+    said = await codex.fail("When does Alpha start?")
     assert len(said) == 1
     assert sentence in said[0]
-    assert len(model.requests) == 1
+    assert len(endpoint.model.requests) == 1
 
 
 @over_both_transports
 @every_new_program
 async def test_what_codex_was_given_for_a_tool_that_nobody_called_reaches_the_model_under_its_name(
-    model: ScriptedModel, program: TestProgram, websockets: bool, tmp_path: Path
+    endpoint: Endpoint, program: TestProgram, websockets: bool, tmp_path: Path
 ) -> None:
     codex = client_of(program, tmp_path / "client")
-    async with tagcall_server(model, tmp_path / "home", store="memory") as url:
-        codex.configure(provider(url, websockets=websockets))
-        status = await codex.turn({"name": "read_note", "output": "The zebra is striped."})
+    codex.configure(provider(endpoint.url, websockets=websockets))
+    status = await codex.turn({"name": "read_note", "output": "The zebra is striped."})
     assert status == "completed"
-    assert "[tool:read_note] The zebra is striped." in all_shown(model.requests[-1].body)
+    assert "[tool:read_note] The zebra is striped." in all_shown(endpoint.model.requests[-1].body)
 
 
 @every_new_program

@@ -7,16 +7,15 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
 from tests.support.conversation import Round, conversation, text_shown
+from tests.support.endpoint import Endpoint
 from tests.support.lanes import continued
-from tests.support.scripted_model import Message, Reply, ScriptedModel
-from tests.support.tagcall_server import tagcall_server
+from tests.support.scripted_model import Message, Reply
 from tests.support.tool_call import ToolCall
 
 from .clients.obsidian_copilot import APIS, HEADERS, TOOLS, Answer, Api, Step, encoded
@@ -78,9 +77,9 @@ class Copilot:
 
 
 @asynccontextmanager
-async def copilot(model: ScriptedModel, api: Api, folder: Path) -> AsyncIterator[Copilot]:
+async def copilot(base: str, api: Api) -> AsyncIterator[Copilot]:
     """Copilot in Obsidian's window, whose first request is the browser's question whether it may."""
-    async with tagcall_server(model, folder / "home") as base, aiohttp.ClientSession() as session:
+    async with aiohttp.ClientSession() as session:
         url = base + api.path
         names = ",".join(sorted(name for name in HEADERS if name not in {"origin", "user-agent", "accept"}))
         asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
@@ -101,11 +100,9 @@ def test_the_tool_belt_is_as_large_as_copilots(api: Api) -> None:
     assert 21_000 < len(belt) < 23_000
 
 
-async def test_the_agent_completes_six_rounds_with_the_whole_tool_belt(
-    model: ScriptedModel, api: Api, tmp_path: Path
-) -> None:
-    async with copilot(model, api, tmp_path) as client:
-        model.choose = conversation(ROUNDS, chunk=40)
+async def test_the_agent_completes_six_rounds_with_the_whole_tool_belt(endpoint: Endpoint, api: Api) -> None:
+    async with copilot(endpoint.url, api) as client:
+        endpoint.model.choose = conversation(ROUNDS, chunk=40)
         steps: list[Step] = []
         for each in ROUNDS:
             answer = await client.ask(QUESTION, steps)
@@ -116,30 +113,30 @@ async def test_the_agent_completes_six_rounds_with_the_whole_tool_belt(
         assert await client.ask(QUESTION, steps[:-1], tools=False) == steps[-1].answer
     ids = [call.id for step in steps for call in step.answer.calls]
     assert len(set(ids)) == len(ids)
-    assert len(model.requests) == len(ROUNDS) + 1
-    assert continued(model.requests) == len(ROUNDS) - 1
-    blocks = {text_shown(request.body, "developer") for request in model.requests[:-1]}
+    assert len(endpoint.model.requests) == len(ROUNDS) + 1
+    assert continued(endpoint.model.requests) == len(ROUNDS) - 1
+    blocks = {text_shown(request.body, "developer") for request in endpoint.model.requests[:-1]}
     assert len(blocks) == 1, "byte-stable, so that the prompt cache hits"
     for tool in TOOLS:
         assert f'"name":"{tool["name"]}"' in next(iter(blocks))
 
 
-async def test_a_planner_gets_text_and_calls_in_one_answer(model: ScriptedModel, api: Api, tmp_path: Path) -> None:
+async def test_a_planner_gets_text_and_calls_in_one_answer(endpoint: Endpoint, api: Api) -> None:
     calls = (
         ToolCall("getTimeRangeMs", {"timeExpression": "last week"}),
         ToolCall("localSearch", {"query": "garden", "salientTerms": ["garden", "apple"]}),
     )
-    async with copilot(model, api, tmp_path) as client:
+    async with copilot(endpoint.url, api) as client:
         for before, after in (("[SALIENT_TERMS: garden, apple]", ""), ("", "[SALIENT_TERMS: garden, apple]")):
-            model.push(Reply([Message("\n".join(filter(None, (before, Round("", calls).written, after))))], chunk=2))
+            endpoint.model.push(
+                Reply([Message("\n".join(filter(None, (before, Round("", calls).written, after))))], chunk=2)
+            )
             answer = await client.ask(QUESTION)
             assert answer.text.strip() == "[SALIENT_TERMS: garden, apple]"
             assert calls_of(answer) == calls
 
 
-async def test_title_and_memory_requests_are_served_beside_a_running_chat(
-    model: ScriptedModel, api: Api, tmp_path: Path
-) -> None:
+async def test_title_and_memory_requests_are_served_beside_a_running_chat(endpoint: Endpoint, api: Api) -> None:
     gate = asyncio.Event()
     title, memory = "Give this chat a title of at most five words.", "Sum the chat up for the memory."
 
@@ -151,11 +148,11 @@ async def test_title_and_memory_requests_are_served_beside_a_running_chat(
             return Reply([Message("The person has a garden.")])
         return Reply([Message(ROUNDS[0].written)], hold_after=3, gate=gate)
 
-    async with copilot(model, api, tmp_path) as client:
-        model.choose = choose
+    async with copilot(endpoint.url, api) as client:
+        endpoint.model.choose = choose
         async with asyncio.TaskGroup() as group:
             chat = group.create_task(client.ask(QUESTION), name="chat")
-            await model.called.wait()
+            await endpoint.model.called.wait()
             asked = [group.create_task(client.ask(text, tools=False), name=text) for text in (title, memory)]
             texts = [(await task).text for task in asked]
             assert not chat.done()
