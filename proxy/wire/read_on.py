@@ -89,16 +89,18 @@ class ReadOn(Generic[R]):
         for index in range(self.known, len(self._values)):
             yield Reader.of(self._values[index], f"{self._path}[{index}]")
 
-    def read(self, fresh: Callable[[], R]) -> R:
-        """What has read all items; a `fresh` one begins where nothing is known. Raises `RequestError`."""
-        reading = self.begun.branch() if self.begun else fresh()
+    def begin(self, fresh: Callable[[], R]) -> R:
+        """What is to read the items next: what has read the beginning, or a `fresh` one."""
+        return self.begun.branch() if self.begun else fresh()
+
+    def read(self, reader: R) -> None:
+        """Lets `reader` read them. Raises `RequestError`."""
         new, newest = self.new, len(self._values) - 1
         for item in islice(new, max(0, newest - self.known)):
-            reading.add(item)
-        self._end = reading.branch() if newest > self.known else None
+            reader.add(item)
+        self._end = reader.branch() if newest > self.known else None
         for item in new:
-            reading.add(item)
-        return reading
+            reader.add(item)
 
     def keep(self) -> None:
         """Nothing is wrong with what was read."""

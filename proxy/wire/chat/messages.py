@@ -212,7 +212,8 @@ def parse_messages(request: Reader, *, strict: bool = False) -> tuple[Paired, Me
             param="messages",
         )
     given = ReadOn(Messages, strict, request.array("messages", max_length=MAX_ITEMS) or [], "messages")
-    messages = given.read(partial(Messages, strict=strict))
+    messages = given.begin(partial(Messages, strict=strict))
+    given.read(messages)
     conversation = messages.finish(request)
     given.keep()
     return conversation, messages

@@ -97,7 +97,8 @@ class OllamaMessages(ItemReader):
 def parse_messages(request: Reader) -> tuple[Paired, int]:
     """`messages` as transcript entries, and how many answers there are among them. Raises `RequestError`."""
     given = ReadOn(OllamaMessages, None, request.array("messages", max_length=MAX_ITEMS) or [], "messages")
-    messages = given.read(OllamaMessages)
+    messages = given.begin(OllamaMessages)
+    given.read(messages)
     given.keep()
     return paired(messages.entries), messages.answers
 

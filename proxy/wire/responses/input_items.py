@@ -80,12 +80,15 @@ NO_HISTORY = History()
 
 
 class InputItems(ItemReader):
-    """Reads items one after the other and holds the pairing rules. Some of them are `bringing` tools."""
+    """Reads items one after the other and holds the pairing rules. Some of them are `bringing` tools. `heeds_tools`:
+    what they say depends on the tools that there are.
+    """
 
     def __init__(self, tools: ToolSet, history: History, param: str = "input") -> None:
         """`param` is the member of the request that has them."""
         super().__init__()
         self.tools = tools
+        self.heeds_tools = False
         self.bringing: list[Reader] = []
         self.warnings: set[str] = set()
         self._param = param
@@ -193,7 +196,7 @@ class InputItems(ItemReader):
         arguments = _arguments(item, kind)
         call_id = shown_id(item.required_string("call_id"))
         name = SEARCH if kind == "tool_search_call" else item.required_string("name")
-        return PastCall(call_id, self.tools.model_name(name, item.string("namespace")), arguments)
+        return PastCall(call_id, self._model_name(name, item.string("namespace")), arguments)
 
     def _call(self, call: PastCall, kind: str, *, repeats: bool) -> None:
         if repeats:
@@ -208,6 +211,7 @@ class InputItems(ItemReader):
         """An output of any kind answers a call of any kind: the id leaves no doubt."""
         given = "tools" if kind == "tool_search_output" else "output"
         item.require(given)
+        self.heeds_tools = self.heeds_tools or given == "tools"
         parts, brings = search_result(item, self.tools) if given == "tools" else (parse_parts(item, given), ())
         call_id = self._answered_call(item, kind)
         if call_id is None:
@@ -226,7 +230,11 @@ class InputItems(ItemReader):
         return next((call.call_id for call in reversed(self._unanswered.values()) if call.name == tool), None)
 
     def _tool_of(self, item: Reader) -> str:
-        return self.tools.model_name(item.required_string("name"), item.string("namespace"))
+        return self._model_name(item.required_string("name"), item.string("namespace"))
+
+    def _model_name(self, name: str, namespace: str | None) -> str:
+        self.heeds_tools = self.heeds_tools or namespace is not None
+        return self.tools.model_name(name, namespace)
 
     def _result(self, result: ToolResult, output: JsonValue, noun: str) -> None:
         call_id = result.call_id
@@ -256,6 +264,7 @@ class InputItems(ItemReader):
 
     def _hosted(self, item: Reader, kind: str) -> None:
         """A call with its result, if there is anything to see of it."""
+        self.heeds_tools = True
         call = HOSTED_CALLS[kind](item.raw, self.tools)
         if call.result or call.arguments != "{}":
             call_id = foreign_id(item.raw, kind, self._nameless)
@@ -345,9 +354,11 @@ class Input:
 
     def read(self, tools: ToolSet, history: History) -> tuple[Paired, Collection[str]]:
         """What the items say behind those of `history` and beside these `tools`, and what the client is told of it."""
-        if (begun := self._items.begun) and begun.tools is not tools:
+        if (begun := self._items.begun) and begun.heeds_tools and begun.tools is not tools:
             self._items.read_all()
-        items = self._items.read(partial(_behind, history, tools))
+        items = self._items.begin(partial(_behind, history, tools))
+        items.tools = tools
+        self._items.read(items)
         _check_triggers([*self._items.new][:-1])
         if self._value is None and not _goes_on(self._request):
             raise missing("input")

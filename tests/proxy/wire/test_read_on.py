@@ -44,6 +44,8 @@ OTHER = st.sampled_from([
     {"type": "compaction", "encrypted_content": "from elsewhere"},
     {"type": "additional_tools", "tools": [{"type": "function", "name": "late"}]},
     {"type": "local_shell_call", "call_id": "a", "action": {"type": "exec", "command": ["ls"]}},
+    {"type": "mcp_call", "name": "read", "server_label": "notes", "arguments": "{}"},
+    {"type": "tool_search_output", "call_id": "a", "execution": "client", "tools": [{"type": "function", "name": "r"}]},
     {"type": "compaction_trigger"},
     {"type": "unknown"},
     {"type": ["message"]},
@@ -60,22 +62,25 @@ def inputs(draw: st.DrawFn) -> list[Any]:
     return items
 
 
+OTHER_TOOLS: list[Any] = [{"type": "function", "name": "r", "parameters": {}}]
 TOOLS: list[Any] = [{"type": "namespace", "name": "notes", "tools": [{"type": "function", "name": "read"}]}]
 
 
-def read(items: list[Any], history: History) -> object:
+def read(items: list[Any], history: History, tools: list[Any] = TOOLS) -> object:
     """The request, or what is said of its fault."""
     try:
-        parsed = parse_responses_request({"model": "m", "input": items, "tools": TOOLS}, history)
+        parsed = parse_responses_request({"model": "m", "input": items, "tools": tools}, history)
     except RequestError as error:
         return error.message, error.code, error.param, error.status
     return parsed.turn.transcript, parsed.turn.repairs, parsed.turn.warnings, [*parsed.turn.registry]
 
 
-@example([{**CALL, "call_id": "a", "name": "r"}, {**OUTPUT, "call_id": "a", "output": "x"}, NAMELESS], [], [2], False)
-@given(inputs(), st.lists(PLAIN, max_size=3), st.lists(st.integers(0, 12), max_size=3), st.booleans())
+@example(
+    [{**CALL, "call_id": "a", "name": "r"}, {**OUTPUT, "call_id": "a", "output": "x"}, NAMELESS], [], [2], False, False
+)
+@given(inputs(), st.lists(PLAIN, max_size=3), st.lists(st.integers(0, 12), max_size=3), st.booleans(), st.booleans())
 def test_a_request_is_read_as_if_nothing_had_been_seen(
-    items: list[Any], stored: list[Any], cuts: list[int], strict: bool
+    items: list[Any], stored: list[Any], cuts: list[int], strict: bool, other_tools: bool
 ) -> None:
     history = History(tuple(stored), {"one": ITEM} if stored else {}, strict)
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +88,7 @@ def test_a_request_is_read_as_if_nothing_had_been_seen(
         unseen = read(items, history)
         patch.setattr(KEPT, Beginnings(1_000_000))
         for cut in cuts:
-            read(items[:cut], history)
+            read(items[:cut], history, OTHER_TOOLS if other_tools else TOOLS)
         assert read(items, history) == unseen
         assert read(items, history) == unseen
 
