@@ -29,6 +29,7 @@ from .conversation import PageWriter, harmless, in_call_order, is_blank, merged,
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .headers import named_result_header, result_header
+from .told import told_by
 from .transcript import (
     AssistantText,
     Entry,
@@ -40,7 +41,6 @@ from .transcript import (
     ToolResult,
     Transcript,
     UserTurn,
-    bytes_taken,
 )
 
 # Bytes of a digest: nobody finds two contents of one digest, and a long conversation has few of them.
@@ -117,7 +117,7 @@ def conversation_items(
         new = entries[start:end]
         items = (*items, *map(_made, written(new, called=called)))
         called = (*called, *_calls(new))
-        size = bytes_taken(new) + (begun.size if begun else 0)
+        size = told_by(transcript.entries).bytes
         _BEGINNINGS.keep(Begun((key, named_results), entries[:end], (items, called), size), begun)
     return (*items, *written(entries[end:], called=called))
 
@@ -284,6 +284,8 @@ def _phased(answer: Sequence[AssistantText | PastCall], key: str | None, *, name
 def _told(texts: Iterable[str]) -> str:
     """`texts` as one, in which paragraphs stand one blank line apart."""
     lines = _GAP.join(texts).splitlines()
+    if all(map(str.strip, lines)):  # one paragraph, as most answers of a loop are
+        return "\n".join(lines).strip()
     paragraphs = groupby(lines, key=lambda line: bool(line.strip()))
     return _GAP.join("\n".join(paragraph).rstrip() for told, paragraph in paragraphs if told).strip()
 

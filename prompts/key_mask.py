@@ -7,13 +7,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from sys import getsizeof
 from urllib.parse import unquote
 
 from .beginnings import Beginnings, Begun
 from .escape import INVISIBLE, json_unescape
 from .spelling import ROUNDS, typed
-from .transcript import Entry, Transcript, bytes_taken, strings_of
+from .told import told_by
+from .transcript import Entry, Transcript, strings_of
 
 # Characters of a key: a digit, since prose has few, and small letters, of which a token holds more than of digits. Each
 # call costs 11 tokens for it with Qwen2.5's tokens, where 16 hexadecimal digits took 19; it is one of 5e13.
@@ -65,8 +65,7 @@ def was_sent(word: str, transcript: Transcript, others: Iterable[str]) -> bool:
         return True
     if start < len(entries) - 1:
         open_end = _open_end(new)
-        size = bytes_taken(entries[start:-1]) + (begun.size if begun else getsizeof(open_end))
-        _BEGINNINGS.keep(Begun(context, entries[:-1], open_end, size), begun)
+        _BEGINNINGS.keep(Begun(context, entries[:-1], open_end, told_by(entries).bytes), begun)
     return False
 
 

@@ -26,12 +26,14 @@ _MOST_BYTES = 2 * 2**20
 
 
 class Told(Struct, frozen=True):
-    """`characters` are those that the model will read, `kinds` the types of entries, `guidance` how many are that, and
-    `phased` whether a text of the assistant has a phase. `brought` are the names of the tools that are shown where they
-    came. `paired`: each id is that of one call and of one result behind it, but for those that are `waiting`.
+    """`characters` are those that the model will read, and `bytes` about what entries take; `kinds` are the types of
+    entries, `guidance` how many are that, and `phased` whether a text of the assistant has a phase. `brought` are the
+    names of the tools that are shown where they came. `paired`: each id is that of one call and of one result behind
+    it, but for those that are `waiting`.
     """
 
     characters: int = 0
+    bytes: int = 0
     kinds: frozenset[type[Entry]] = frozenset()
     guidance: int = 0
     phased: bool = False
@@ -61,6 +63,7 @@ class Told(Struct, frozen=True):
         kinds = [type(entry) for entry in entries]
         return Told(
             self.characters + sum(map(len, strings_of(entries))),
+            self.bytes + bytes_taken(entries),
             self.kinds.union(kinds),
             self.guidance + kinds.count(Guidance),
             phased,
@@ -81,8 +84,7 @@ def told_by(entries: tuple[Entry, ...]) -> Told:
     # Clients are seen to send the newest message again with other words.
     if new := entries[start:-1]:
         known = known.behind(new)
-        size = bytes_taken(new) + (begun.size if begun else 0)
-        _BEGINNINGS.keep(Begun(None, entries[:-1], known, size), begun)
+        _BEGINNINGS.keep(Begun(None, entries[:-1], known, known.bytes), begun)
         start = len(entries) - 1
     return known.behind(entries[start:])
 

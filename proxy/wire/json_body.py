@@ -23,8 +23,6 @@ JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, 
 # What an API says: a request, an item, a tool.
 JsonObject: TypeAlias = dict[str, JsonValue]
 
-_HOLDING = (dict, list)
-
 # Levels of objects and arrays within each other.
 MAX_DEPTH = 64
 
@@ -55,10 +53,10 @@ def levels(value: object) -> Iterator[list[object]]:
 def depth_exceeds(value: JsonValue, limit: int) -> bool:
     """Whether objects and arrays nest deeper than `limit`."""
     # Of each request, so nothing else is looked at.
-    level = [value] if isinstance(value, dict | list) else []
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(limit):
-        inner = (outer.values() if isinstance(outer, dict) else outer for outer in level)
-        level = [each for values in inner for each in values if isinstance(each, _HOLDING)]
+        inner = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [each for values in inner for each in values if isinstance(each, (dict, list))]
         if not level:
             return False
     return bool(level)
