@@ -108,7 +108,7 @@ test-llama: .venv/.dev .venv/.model  ## the tests with llama.cpp's own server an
 test-redis: .venv/.dev .venv/.servers  ## the tests with real Redis and Valkey servers
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m redis
 
-test-growth: .venv/.dev  ## the tests that compare CPU times, alone
+test-growth: .venv/.dev  ## the tests that compare CPU times, one after the other
 	@$(BIN)/python -m pytest -m growth
 
 test-install: .venv/.dev .venv/.install  ## the tests that build the wheel and install it, with what they need from PyPI
