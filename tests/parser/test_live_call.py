@@ -77,6 +77,8 @@ def test_other_members_are_kept_as_they_were_written(size: int) -> None:
         '"name": "r", "name": "r", "arguments": {}}',
         '"name": "r", "arguments": {}, "arguments": {}}',
         '"name": "r", "parameters": {}, "arguments": {}}',
+        '"parameters": "{}", "name": "r", "arguments": {}}',
+        '"Tool": "r", "name": "r", "arguments": {}}',
         '"name": ["r"], "arguments": {}}',
         '"arguments": {}, "name": "r"}',
         r'"name": "r", "arguments": "{}"}',
