@@ -125,7 +125,7 @@ class Server:
 RESULTS: dict[str, Message] = {
     "initialize": {"userAgent": "tagcall/0.169.0 (bench)"},
     "account/read": {"account": None, "requiresOpenaiAuth": False},
-    "model/list": {"data": [], "nextCursor": None},
+    "model/list": {"data": [{"id": "bench", "model": "bench", "hidden": False}], "nextCursor": None},
 }
 
 
