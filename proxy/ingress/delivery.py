@@ -249,6 +249,8 @@ def _count(app: web.Application, exchange: Exchange, entry: RequestLog, usage: U
 
 def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
     """What `builder` makes of `batch`."""
+    if len(batch) == 1:
+        return builder.handle(batch[0])
     return [made for event in batch for made in builder.handle(event)]
 
 

@@ -27,7 +27,6 @@ from .connection import (
     RequestId,
     Response,
     RpcConnection,
-    RpcEvent,
     RpcObject,
     keep_all,
 )
@@ -296,15 +295,15 @@ class RpcClient:
         self.heard = self._now()
         for event in self._connection.receive_data(data):
             try:
-                self._handle(event)
+                if isinstance(event, Notification):  # nearly all are
+                    self._on_notification(event.method, event.params)
+                else:
+                    self._handle(event)
             except Exception:  # one line must not end the connection, which is everybody's
                 log.exception("rpc_line_crashed")
         self._on_read()
 
-    def _handle(self, event: RpcEvent) -> None:
-        if isinstance(event, Notification):  # nearly all are
-            self._on_notification(event.method, event.params)
-            return
+    def _handle(self, event: Request | Response | ErrorResponse | LineSkipped) -> None:
         match event:
             case Response(id, result):
                 answer = self._waiting.get(id)

@@ -13,7 +13,7 @@ from functools import partial
 from prompts import BLOCK, CONTEXT, ModelRule, Unescaper
 
 from ..contracts import AnswerMessageEnded, AnswerText
-from .filters import Chain, LineRule, Mask, OwnNotation, StopStrings, headers, invented_results, own_lines
+from .filters import LineRule, Mask, OwnNotation, StopStrings, chained, headers, invented_results, own_lines
 from .json_stream import JsonStream
 from .outlet import Outlet
 from .plan import Attempt, Plan
@@ -36,7 +36,7 @@ class ShownText:
         self._notation = OwnNotation([*_line_rules(plan, attempt, lines)], partial(report.count, Count.TAKEN_OUT))
         self.stop_strings = StopStrings(plan.request.stop)
         filters = (Mask(key) if key else None, Unescaper(), self.stop_strings if plan.request.stop else None)
-        self._visible = Chain([each for each in filters if each is not None])
+        self._visible = chained([each for each in filters if each is not None])
         # What it may be instead of an answer.
         self._echoes = {*map(_on_one_line, plan.echoes if attempt.keep_for is Reason.ECHO else ())}
         self.before = ""

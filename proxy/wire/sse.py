@@ -29,20 +29,18 @@ Encode = Callable[[Iterable[Mapping[str, object]]], list[bytes]]
 
 def named(events: Iterable[tuple[str, Mapping[str, object]]]) -> list[bytes]:
     """Events by their names, in one piece."""
-    return _joined([_named(name, event) for name, event in events])
+    pieces = [_named(name, event) for name, event in events]
+    return pieces if len(pieces) < 2 else [b"".join(pieces)]
 
 
 def encode_typed(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Events of the Responses API: `event:` equals `data.type`. What arrived together leaves together."""
-    return _joined([_named(str(event["type"]), event) for event in events])
+    pieces = [_named(str(event["type"]), event) for event in events]
+    return pieces if len(pieces) < 2 else [b"".join(pieces)]
 
 
 def _named(name: str, event: Mapping[str, object]) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), _quiet(orjson.dumps(event)))
-
-
-def _joined(pieces: list[bytes]) -> list[bytes]:
-    return pieces if len(pieces) < 2 else [b"".join(pieces)]
 
 
 def encode_chunks(events: Iterable[Mapping[str, object]]) -> list[bytes]:

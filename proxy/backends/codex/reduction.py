@@ -103,8 +103,6 @@ class TurnReduction:
         Raises LookupError, TypeError or AttributeError when it has not the shape its method promises; the
         notification is then best ignored.
         """
-        if method == TEXT_DELTA and (piece := self._next_piece(params)):
-            return [piece]
         read = self._READERS.get(method)
         if read is None:
             return []
@@ -129,6 +127,20 @@ class TurnReduction:
         if method == "turn/completed":
             self.completed = self.over = True
         return events
+
+    def next_piece(self, method: str, params: RpcObject) -> TextPiece | None:
+        """What a notification tells that goes on with a message which was told in part, as nearly all do. None for
+        another: that is to be received.
+        """
+        if method != TEXT_DELTA or not isinstance(item_id := params.get("itemId"), str):
+            return None
+        message, text = self._open.get(item_id), params.get("delta")
+        if not isinstance(message, _Message) or not message.told or item_id in self._done:
+            return None
+        if self.over or params.get("turnId") != self.turn_id or not text or not isinstance(text, str):
+            return None
+        message.told.append(text)
+        return TextPiece(text)
 
     def begin(self, turn_id: str) -> list[BackendEvent | AttemptFailed]:
         """It is the turn of this id, by the answer. Returns what those lines told that have waited for it."""
@@ -171,17 +183,6 @@ class TurnReduction:
         begun = self._open.get(item_id)
         others = (it for it in self._open.values() if kind == "agentMessage" and isinstance(it, _Message))
         return (begun is not None and bool(begun.told)) or any(it.told for it in others)
-
-    def _next_piece(self, params: RpcObject) -> TextPiece | None:
-        """What goes on with a message of which some was told, as nearly every line does."""
-        item_id, text = params["itemId"], params["delta"]
-        message = self._open.get(item_id)
-        if not isinstance(message, _Message) or not message.told or item_id in self._done:
-            return None
-        if self.over or params["turnId"] != self.turn_id or not text or not isinstance(text, str):
-            return None
-        message.told.append(text)
-        return TextPiece(text)
 
     def _text_delta(self, params: RpcObject) -> Told:
         if params["itemId"] in self._done:

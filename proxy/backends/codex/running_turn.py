@@ -130,7 +130,10 @@ class RunningTurn:
         self.lines += 1
         if self._listener is not None:
             self._listener(self.heard, False, {"method": method, "params": params})
-        self._take(self._reduction.receive(method, params))
+        if piece := self._reduction.next_piece(method, params):
+            self._put([piece])
+        else:
+            self._take(self._reduction.receive(method, params))
 
     def _take(self, events: Sequence[BackendEvent | AttemptFailed]) -> None:
         if self._reduction.turn_id is not None:
@@ -142,11 +145,13 @@ class RunningTurn:
             self._over()
 
     def _tell(self, events: Sequence[BackendEvent | AttemptFailed]) -> None:
-        told = [event for event in events if not isinstance(event, AttemptFailed)]
-        if not self.events.put(told):
-            self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
-        if len(told) < len(events) and isinstance(last := events[-1], AttemptFailed):  # nothing is told behind one
+        self._put([event for event in events if not isinstance(event, AttemptFailed)])
+        if isinstance(last := events[-1], AttemptFailed):  # nothing is told behind one
             self._failed(last.error)
+
+    def _put(self, events: Sequence[BackendEvent]) -> None:
+        if not self.events.put(events):
+            self.fail(BackendError("The answer is not read as fast as it comes.", **FAILED))
 
     def _failed(self, error: BackendError) -> None:
         if self._refusable and error.code == BAD_REQUEST["code"] and not self.events.used:

@@ -4,9 +4,7 @@ own_notation   headers and lines of ours, and results that the model made up, at
 masking        the call key
 stop_strings   all text from a stop string on
 
-`prompts.Unescaper`, which restores tags that we escaped, is such a filter as well.
-
-`Chain` is several filters one behind the other, as one.
+`prompts.Unescaper`, which restores tags that we escaped, is such a filter as well. Several are `chained` to one.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ __all__ = [
     "OwnNotation",
     "StopStrings",
     "TextFilter",
+    "chained",
     "headers",
     "invented_results",
     "masked",
@@ -63,3 +62,8 @@ class Chain:
         for each in self._filters:
             text = each.feed(text) + each.flush()
         return text
+
+
+def chained(filters: Sequence[TextFilter]) -> TextFilter:
+    """`filters` as one."""
+    return filters[0] if len(filters) == 1 else Chain(filters)
