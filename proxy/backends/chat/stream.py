@@ -257,17 +257,16 @@ class ChatStream:
 
 def _plain_text(chunk: Any) -> str:  # noqa: ANN401 -- whatever a server sends
     """The text of a chunk that says nothing else, as nearly all do; empty of any other."""
-    if not isinstance(chunk, dict) or chunk.get("error") or chunk.get("object") == "error":
+    try:
+        (choice,) = chunk["choices"]
+        delta = choice["delta"]
+        text = delta["content"]
+    except (LookupError, TypeError, ValueError):
         return ""
-    if chunk.get("usage") is not None:
+    if len(delta) != 1 or choice.get("finish_reason") is not None or not isinstance(text, str):
         return ""
-    if not isinstance(choices := chunk.get("choices"), list) or len(choices) != 1:
-        return ""
-    if not isinstance(choice := choices[0], dict) or choice.get("finish_reason") is not None:
-        return ""
-    if not isinstance(delta := choice.get("delta"), dict) or len(delta) != 1:
-        return ""
-    return text if isinstance(text := delta.get("content"), str) else ""
+    is_plain = chunk.get("usage") is None and chunk.get("object") != "error" and not chunk.get("error")
+    return text if is_plain else ""
 
 
 def _thought(delta: Mapping[str, Any]) -> str:
