@@ -238,12 +238,13 @@ def _fitted(value: str, wanted: ParameterTypes, done: list[Coercion]) -> str:
 
     def member(name: str, inner: str) -> str | None:
         asked = wanted.members.get(name, _ANY)
+        fitted = _fitted(inner, asked, done)
         # Models write null or an empty value for what they leave out. What is required is not left out, so there it is
         # a mistake to tell of.
-        if name not in wanted.required and _without_blanks(inner) in asked.refused:
-            done.append(Coercion.NULL if inner == "null" else Coercion.EMPTY)
+        if name not in wanted.required and _without_blanks(fitted) in asked.refused:
+            done.append(Coercion.NULL if fitted == "null" else Coercion.EMPTY)
             return None
-        return _fitted(inner, asked, done)
+        return fitted
 
     match value[0]:
         case "{" if wanted.members:

@@ -39,7 +39,11 @@ SCHEMA = json.dumps(
             "unit": {"type": "string", "enum": ["C", "F"]},
             "sort": {"enum": ["up", ""]},
             "code": {"type": "string", "minLength": 1},
-            "where": {"type": "object", "properties": {"column": {"type": "string"}}, "required": ["column"]},
+            "where": {
+                "type": "object",
+                "properties": {"column": {"type": "string"}, "row": {"type": "integer"}},
+                "required": ["column"],
+            },
             "some": {"type": "array", "minItems": 1},
             "list": {"type": "array", "items": {"type": "number"}},
             "deep": {"type": "object", "properties": {"n": {"type": "integer"}, "b": {"type": "boolean"}}},
@@ -79,6 +83,10 @@ CHANGED = {
     "an empty number": ('{"n": "", "b": {}, "x": [ ]}', "{}", ["dropped_empty"] * 3),
     "an empty word that needs a letter": ('{"code": "", "must": 1}', '{"must": 1}', ["dropped_empty"]),
     "an object without what it requires": ('{"where": { }, "must": 1}', '{"must": 1}', ["dropped_empty"]),
+    "an object of nothing but null that requires more": (
+        '{"where": {"row": null}, "must": 1}', '{"must": 1}', ["dropped_null", "dropped_empty"]),
+    "an empty object in a string that requires more": (
+        '{"where": "{}", "must": 1}', '{"must": 1}', ["coerced_object", "dropped_empty"]),
     "any other empty value for it": ('{"where": "", "some": {}, "must": 1}', '{"must": 1}', ["dropped_empty"] * 2),
     "an empty list that needs one": ('{"some": [], "must": 1}', '{"must": 1}', ["dropped_empty"]),
     "in a list": ('{"list": ["1", 2, "3.5"]}', '{"list": [1, 2, 3.5]}', ["coerced_number", "coerced_number"]),
