@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, closing, suppress
 from functools import partial
-from math import inf
 from types import SimpleNamespace
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -123,7 +122,7 @@ class ChatBackend:
         return aiohttp.ClientSession(
             connector=connector,
             headers=_PLAIN | ({"Authorization": f"Bearer {self._key}"} if self._key else {}),
-            timeout=aiohttp.ClientTimeout(total=TOTAL, sock_connect=CONNECT),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
             trace_configs=[trace],
             middlewares=[_refuse_compressed],
             auto_decompress=False,
@@ -233,7 +232,7 @@ class ChatBackend:
         lost: BackendError | None = None
         data = b""
         now = asyncio.get_running_loop().time
-        with closing(Patience(response.content, QUEUE * self._idle_timeout)) as patience:
+        with closing(Patience(response.content, QUEUE * self._idle_timeout, TOTAL)) as patience:
             while stream.failed is None:
                 try:
                     data = await patience.read(_event(response) if whole else response.content.readany())
@@ -246,7 +245,7 @@ class ChatBackend:
                     break
                 # The rest of an answer that has ended is not waited for any longer, whatever comes.
                 rest = LAST_BYTES if stream.done else USAGE
-                patience.over = min(patience.over, now() + rest) if stream.ended else inf
+                patience.over = min(patience.over, now() + rest) if stream.ended else patience.last
         if stream.thought:
             self._manners[prompt.model] = replace(self._manner_of(prompt.model), stop=False)
         if stream.begun_in_prompt is not None:

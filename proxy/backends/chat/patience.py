@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from math import inf
 
 import aiohttp
 
 
 class Patience:
-    """Wait for each `read` of `content`: the wait ends in `TimeoutError` after `seconds` of silence, and at the moment
-    `over` of the loop's time, if there is one. `close` it.
+    """Wait for each `read` of `content`. It raises `TimeoutError` after `seconds` of silence, and when `total` seconds
+    are over, at `last` in the loop's time. Set `over` to a moment before that, and it is waited no longer than until
+    then. `close` it.
     """
 
-    def __init__(self, content: aiohttp.StreamReader, seconds: float) -> None:
-        self.over = inf
+    def __init__(self, content: aiohttp.StreamReader, seconds: float, total: float) -> None:
         self._content = content
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
+        self.last = self.over = self._loop.time() + total
         self._since: float | None = None
         self._timer = self._loop.call_later(seconds, self._look)
 
@@ -33,7 +33,7 @@ class Patience:
 
     async def read(self, reading: Awaitable[bytes]) -> bytes:
         self._since = now = self._loop.time()
-        if self.over < inf:
+        if self.over < self.last:
             self._look_at(min(self.over, now + self._seconds))
         try:
             return await reading
@@ -46,7 +46,10 @@ class Patience:
 
     def _look(self) -> None:
         now = self._loop.time()
-        end = now + self._seconds if self._since is None else min(self.over, self._since + self._seconds)
+        if self._since is None:
+            end = min(self.last, now + self._seconds)
+        else:
+            end = min(self.over, self._since + self._seconds)
         if end > now:
             self._look_at(end)
         else:
