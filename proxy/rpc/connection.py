@@ -62,6 +62,10 @@ Message = Any
 Condense = Callable[[list[Message]], list[Message]]
 
 
+# For each line, so without a frame of ours. Of one that was skipped it says that it is no JSON.
+_loads: Callable[[Any], Message] = orjson.loads
+
+
 def keep_all(messages: list[Message]) -> list[Message]:
     return messages
 
@@ -94,9 +98,9 @@ class RpcConnection:
 
     def receive_data(self, data: bytes) -> list[RpcEvent]:
         """All events whose lines end within `data`."""
-        lines = [*filter(None, self._lines.split(data))]
+        lines = [line for line in self._lines.split(data) if line]
         try:
-            messages = [*map(orjson.loads, lines)]
+            messages = [*map(_loads, lines)]
         except orjson.JSONDecodeError:
             messages = [*map(_message, lines)]
         return [*map(_event, self._condense(messages) if len(messages) > 1 else messages)]
@@ -112,10 +116,11 @@ class LineSplitter:
 
     def split(self, data: bytes) -> list[bytes | LineSkipped]:
         """The lines that `data` completes. Of an overlong one only the length is kept."""
-        lines: list[bytes | LineSkipped] = [*data.split(b"\n")]
-        begun = lines.pop()
-        if self._size and lines:
-            self._begin(lines[0])
+        whole = data.split(b"\n")
+        begun = whole.pop()
+        lines: list[bytes | LineSkipped] = [*whole]
+        if self._size and whole:
+            self._begin(whole[0])
             lines[0] = self._end()
         if len(data) > self._max_line:
             lines = [self._bounded(line) for line in lines]

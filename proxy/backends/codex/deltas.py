@@ -26,11 +26,13 @@ def join_deltas(messages: Sequence[Message]) -> list[Message]:
             # Nearly all have these, so none is asked whether it has.
             params = message["params"]
             thread, turn, item, text = params["threadId"], params["turnId"], params["itemId"], params["delta"]
-            is_delta = message["method"] == TEXT_DELTA and isinstance(text, str) and "id" not in message
+            is_text = isinstance(text, str) and isinstance(thread, str) and message["method"] == TEXT_DELTA
             run = open_runs.get(thread)
         except (LookupError, TypeError):
-            is_delta, run = False, None
-        if not is_delta:
+            _end_runs(message, open_runs)
+            joined.append(message)
+            continue
+        if not is_text or "id" in message:
             _end_runs(message, open_runs)
         elif run is not None and run[1] == turn and run[2] == item:
             run[0].append(text)
