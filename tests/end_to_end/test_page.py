@@ -26,7 +26,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from proxy.turn import FixedHabit, KeyHabits
 from tests.support.backends import BACKENDS_UNDER_TEST
-from tests.support.browser_page import BrowserPage, browser_page
+from tests.support.browser_page import Browser, BrowserPage, running_browser
 from tests.support.conversation import results_shown
 from tests.support.node_clients import PACKAGES, missing
 from tests.support.ports import free_port
@@ -72,6 +72,12 @@ async def tool_loop(url: str, note: str = HOSTILE, client: str = "Obsidian/1.9",
             ]
 
 
+@pytest.fixture(scope="module")
+async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    async with running_browser(tmp_path_factory.mktemp("browser")) as running:
+        yield running
+
+
 @pytest.fixture
 async def server(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[str]:
     model.choose = reader
@@ -92,12 +98,12 @@ async def visit(page: BrowserPage, url: str) -> None:
     await page.wait_for("#status.ready")
 
 
-async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: ScriptedModel, tmp_path: Path) -> None:
+async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: ScriptedModel, browser: Browser) -> None:
     gate = asyncio.Event()
     model.choose = None
     model.push(Reply([Message(REPAIRED)], chunk=5, hold_after=2, gate=gate))
     model.push(Reply([Message(f"{ANSWER}\n" + write_call("burn_note", "{}"))]))
-    async with browser_page(tmp_path) as page:
+    async with browser.page() as page:
         await visit(page, server)
         assert await page.count(".turn") == 0
         async with asyncio.TaskGroup() as group:
@@ -122,7 +128,7 @@ async def test_the_list_fills_while_a_tool_loop_runs(server: str, model: Scripte
 
 
 async def test_the_head_tells_what_is_left_of_the_quota_after_each_turn(
-    server: str, model: ScriptedModel, tmp_path: Path
+    server: str, model: ScriptedModel, browser: Browser
 ) -> None:
     told = {
         f"x-codex-{window}-{name}": value
@@ -130,7 +136,7 @@ async def test_the_head_tells_what_is_left_of_the_quota_after_each_turn(
         for name, value in (("used-percent", "43"), ("window-minutes", minutes), ("reset-at", "2000000000"))
     }
     model.choose = lambda body: Reply([Message(ANSWER)], headers=told)
-    async with browser_page(tmp_path, width=390, height=800) as page, aiohttp.ClientSession() as session:
+    async with browser.page(width=390, height=800) as page, aiohttp.ClientSession() as session:
         await visit(page, server)
         assert await page.count("#quota") == 0
         for used, class_ in (("43", "span:not(.failure)"), ("100", "span.failure")):
@@ -162,8 +168,8 @@ async def test_the_lines_are_those_of_the_codex_program_without_the_key(server: 
     assert PLACEHOLDER in lines[0]["msg"]["params"]["developerInstructions"]
 
 
-async def test_what_a_note_a_tool_a_model_or_a_header_holds_is_text(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_what_a_note_a_tool_a_model_or_a_header_holds_is_text(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         await tool_loop(server, client=HOSTILE[:150])
         await page.wait_for(".turn.done .refused")
@@ -186,8 +192,8 @@ async def test_what_a_note_a_tool_a_model_or_a_header_holds_is_text(server: str,
         assert await page.run("return complaints") == []
 
 
-async def test_it_works_by_keyboard_alone_and_on_a_phone(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path, width=390, height=800) as page:
+async def test_it_works_by_keyboard_alone_and_on_a_phone(server: str, browser: Browser) -> None:
+    async with browser.page(width=390, height=800) as page:
         await visit(page, server)
         await tool_loop(server, note="# A\n" + "long " * 200)
         await page.wait_for(".turn.done .refused")
@@ -203,11 +209,11 @@ async def test_it_works_by_keyboard_alone_and_on_a_phone(server: str, tmp_path: 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_no_serious_problem(server: str, tmp_path: Path, scheme: str) -> None:
+async def test_axe_finds_no_serious_problem(server: str, browser: Browser, scheme: str) -> None:
     axe = PACKAGES / "axe-core" / "axe.min.js"
     if not axe.is_file():
         missing("axe-core is not installed: run `make clients`.")
-    async with browser_page(tmp_path, scheme=scheme) as page:
+    async with browser.page(scheme=scheme) as page:
         await visit(page, server)
         await tool_loop(server)
         await page.wait_for(".turn.done .refused")
@@ -224,9 +230,11 @@ async def test_axe_finds_no_serious_problem(server: str, tmp_path: Path, scheme:
         assert found == []
 
 
-async def test_with_a_key_it_asks_for_it_and_the_link_opens_it_once(model: ScriptedModel, tmp_path: Path) -> None:
+async def test_with_a_key_it_asks_for_it_and_the_link_opens_it_once(
+    model: ScriptedModel, browser: Browser, tmp_path: Path
+) -> None:
     settings = Settings(port=0, api_key=("secret",), **BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home"))
-    async with running_server(settings, page=PageOptions(link="once")) as url, browser_page(tmp_path) as page:
+    async with running_server(settings, page=PageOptions(link="once")) as url, browser.page() as page:
         root = url.removesuffix("v1")
         await page.run("await page.goto(given)", root + "#once")
         await page.wait_for("#status.ready")
@@ -247,11 +255,11 @@ async def test_with_a_key_it_asks_for_it_and_the_link_opens_it_once(model: Scrip
 
 
 async def test_an_open_page_asks_for_the_key_when_the_server_was_started_anew(
-    model: ScriptedModel, tmp_path: Path
+    model: ScriptedModel, browser: Browser, tmp_path: Path
 ) -> None:
     backend = BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home")
     settings = Settings(port=free_port(), api_key=("secret",), **backend)
-    async with browser_page(tmp_path) as page:
+    async with browser.page() as page:
         async with running_server(settings, page=PageOptions(link="once")) as url:
             await page.run("await page.goto(given)", url.removesuffix("v1") + "#once")
             await page.wait_for("#status.ready")
@@ -262,8 +270,8 @@ async def test_an_open_page_asks_for_the_key_when_the_server_was_started_anew(
             await page.wait_for("#status.ready")
 
 
-async def test_a_long_name_of_a_model_fits_a_phone(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path, width=390, height=800) as page, aiohttp.ClientSession() as session:
+async def test_a_long_name_of_a_model_fits_a_phone(server: str, browser: Browser) -> None:
+    async with browser.page(width=390, height=800) as page, aiohttp.ClientSession() as session:
         await visit(page, server)
         async with session.post(server + "/responses", json={"model": "m" * 100, "input": "hi"}):
             pass
@@ -271,8 +279,8 @@ async def test_a_long_name_of_a_model_fits_a_phone(server: str, tmp_path: Path) 
         assert await page.run("return await page.evaluate(() => document.documentElement.scrollWidth)") <= 390
 
 
-async def test_a_browser_that_does_not_let_it_copy_is_told(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_a_browser_that_does_not_let_it_copy_is_told(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         # As on a page that came over http from another machine.
         await page.run("await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }))")
@@ -281,8 +289,8 @@ async def test_a_browser_that_does_not_let_it_copy_is_told(server: str, tmp_path
         assert await page.run("return complaints") == []
 
 
-async def test_what_it_copies_can_be_pasted(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_what_it_copies_can_be_pasted(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await page.run("await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])")
         await visit(page, server)
         await tool_loop(server)
@@ -314,8 +322,8 @@ async def test_what_it_copies_can_be_pasted(server: str, tmp_path: Path) -> None
         assert json.loads(await copied("Copy as JSON"))["blocks"][0]["block"] == REPAIRED
 
 
-async def test_a_turn_is_saved_as_a_fixture_that_replays(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_a_turn_is_saved_as_a_fixture_that_replays(server: str, browser: Browser, tmp_path: Path) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         await tool_loop(server, note="# A\nBeans.")
         await page.wait_for(".turn.done .refused")
@@ -334,8 +342,8 @@ async def test_a_turn_is_saved_as_a_fixture_that_replays(server: str, tmp_path: 
     assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
 
 
-async def test_a_turn_is_run_again_and_its_lines_are_opened(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path, width=390) as page:
+async def test_a_turn_is_run_again_and_its_lines_are_opened(server: str, browser: Browser) -> None:
+    async with browser.page(width=390) as page:
         await visit(page, server)
         await tool_loop(server, note="# A\nBeans.")
         await page.wait_for(".turn.done .refused")
@@ -354,11 +362,11 @@ async def test_a_turn_is_run_again_and_its_lines_are_opened(server: str, tmp_pat
         assert await page.run("return complaints") == []
 
 
-async def test_a_test_question_shows_one_whole_tool_loop(server: str, model: ScriptedModel, tmp_path: Path) -> None:
+async def test_a_test_question_shows_one_whole_tool_loop(server: str, model: ScriptedModel, browser: Browser) -> None:
     model.choose = None
     model.push(Reply([Message(write_call("read", '{"note": "welcome.md"}'))]))
     model.push(Reply([Message("It opens in May.")]))
-    async with browser_page(tmp_path) as page:
+    async with browser.page() as page:
         await visit(page, server)
         await page.run("await page.getByRole('button', { name: 'Send a test question' }).press('Enter')")
         await page.wait_for("#trial.ready")
@@ -377,8 +385,8 @@ async def open_turn(page: BrowserPage, at: int = 0) -> None:
     await page.wait_for("#detail .column")
 
 
-async def test_the_arrows_scroll_the_text_that_has_the_focus(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path, height=400) as page:
+async def test_the_arrows_scroll_the_text_that_has_the_focus(server: str, browser: Browser) -> None:
+    async with browser.page(height=400) as page:
         await visit(page, server)
         await tool_loop(server, note="# A\n" + "line\n" * 100)
         await page.wait_for(".turn.done .refused")
@@ -392,11 +400,11 @@ async def test_the_arrows_scroll_the_text_that_has_the_focus(server: str, tmp_pa
 
 
 async def test_a_turn_that_runs_is_shown_as_it_goes_and_leaves_open_what_is_open(
-    server: str, model: ScriptedModel, tmp_path: Path
+    server: str, model: ScriptedModel, browser: Browser
 ) -> None:
     gate, words = asyncio.Event(), "The note is long. " * 100
     model.choose = lambda body: Reply([Message(words)], chunk=9, hold_after=100, gate=gate)
-    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+    async with browser.page() as page, aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
         await visit(page, server)
         asked = {"model": "gpt-5.5", "input": "What is in a.md?", "stream": True}
         group.create_task(read_all(session, server + "/responses", asked))
@@ -421,12 +429,12 @@ async def read_all(session: aiohttp.ClientSession, url: str, body: Mapping[str, 
 
 
 async def test_an_open_page_forgets_the_turns_of_a_server_that_was_started_anew(
-    model: ScriptedModel, tmp_path: Path
+    model: ScriptedModel, browser: Browser, tmp_path: Path
 ) -> None:
     model.choose = reader
     backend = BACKENDS_UNDER_TEST[0].settings(model, tmp_path / "home")
     settings = Settings(port=free_port(), inspect=True, **backend)
-    async with browser_page(tmp_path) as page:
+    async with browser.page() as page:
         async with running_server(settings) as url:
             await visit(page, url)
             await tool_loop(url)
@@ -443,16 +451,16 @@ async def test_an_open_page_forgets_the_turns_of_a_server_that_was_started_anew(
             assert await page.count(".turn") == 0
 
 
-async def test_whoever_comes_back_to_the_page_sees_how_the_server_is(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_whoever_comes_back_to_the_page_sees_how_the_server_is(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         await page.run("await page.evaluate(() => { document.querySelector('#status').textContent = '?'; "
                        " document.dispatchEvent(new Event('visibilitychange')); });"
                        " await page.locator('#status').getByText('Ready').waitFor()")  # fmt: skip
 
 
-async def test_a_turn_of_another_day_says_which(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_a_turn_of_another_day_says_which(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         told = await page.run(
             "return await page.evaluate(async () => {"
@@ -461,13 +469,15 @@ async def test_a_turn_of_another_day_says_which(server: str, tmp_path: Path) -> 
         assert ["1970" in each or "/70" in each for each in told] == [True, False]
 
 
-async def test_the_same_block_in_two_answers_has_the_mark_of_each(model: ScriptedModel, tmp_path: Path) -> None:
+async def test_the_same_block_in_two_answers_has_the_mark_of_each(
+    model: ScriptedModel, browser: Browser, tmp_path: Path
+) -> None:
     """Of a model of which nothing is known a call without the key is doubted once, and taken when it comes again."""
     model.push(*[Reply([Message(write_call("read_note", '{"path": "a.md"}'))])] * 2)
     asked = {"model": "gpt-5.5", "input": "What is in a.md?", "tools": TOOLS}
     async with (
         inspected(model, tmp_path / "home", FixedHabit()) as server,
-        browser_page(tmp_path) as page,
+        browser.page() as page,
         aiohttp.ClientSession() as session,
     ):
         await visit(page, server)
@@ -478,8 +488,8 @@ async def test_the_same_block_in_two_answers_has_the_mark_of_each(model: Scripte
         assert await page.run(marks) == ["refused", "valid"]
 
 
-async def test_a_turn_far_down_in_the_list_is_shown_beside_it(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+async def test_a_turn_far_down_in_the_list_is_shown_beside_it(server: str, browser: Browser) -> None:
+    async with browser.page() as page, aiohttp.ClientSession() as session:
         await visit(page, server)
         for _ in range(30):
             await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": "hi", "stream": True})
@@ -492,8 +502,10 @@ async def test_a_turn_far_down_in_the_list_is_shown_beside_it(server: str, tmp_p
         assert seen == [True, True]
 
 
-async def test_on_a_phone_a_turn_is_shown_from_its_title_on_and_closed_by_a_finger(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path, width=390, height=500) as page, aiohttp.ClientSession() as session:
+async def test_on_a_phone_a_turn_is_shown_from_its_title_on_and_closed_by_a_finger(
+    server: str, browser: Browser
+) -> None:
+    async with browser.page(width=390, height=500) as page, aiohttp.ClientSession() as session:
         await visit(page, server)
         for _ in range(12):
             await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": "hi", "stream": True})
@@ -507,12 +519,12 @@ async def test_on_a_phone_a_turn_is_shown_from_its_title_on_and_closed_by_a_fing
         assert await page.count(".turn:focus") == 1
 
 
-async def test_what_is_long_or_read_from_the_right_fits(server: str, model: ScriptedModel, tmp_path: Path) -> None:
+async def test_what_is_long_or_read_from_the_right_fits(server: str, model: ScriptedModel, browser: Browser) -> None:
     model.choose = None
     model.push(Reply([Message("שלום עולם!")]))
     model.push(Refusal(400, {"message": "x" * 300, "type": "invalid_request_error"}))
     image = {"type": "input_image", "image_url": "data:image/png;base64," + "QUJD" * 1000}
-    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+    async with browser.page() as page, aiohttp.ClientSession() as session:
         await visit(page, server)
         for part in (image, {"type": "input_text", "text": "hi"}):
             body = {"model": "gpt-5.5", "input": [{"role": "user", "content": [part]}]}
@@ -552,11 +564,11 @@ async def ask_all(url: str, model: ScriptedModel) -> None:
 
 
 async def test_turns_are_found_by_their_words_and_by_reason_client_and_model(
-    server: str, model: ScriptedModel, tmp_path: Path
+    server: str, model: ScriptedModel, browser: Browser
 ) -> None:
     await ask_all(server, model)
     everything = ["What is in a.md?", "How many peas?", "How many beans?"]
-    async with browser_page(tmp_path) as page:
+    async with browser.page() as page:
         await visit(page, server)
         await page.run("await page.locator('.turn').nth(2).waitFor()")
         assert await chosen(page) == everything
@@ -583,10 +595,10 @@ async def test_turns_are_found_by_their_words_and_by_reason_client_and_model(
 
 
 async def test_a_second_prompt_shows_what_was_added_and_arguments_stand_beside_their_schema(
-    server: str, model: ScriptedModel, tmp_path: Path
+    server: str, model: ScriptedModel, browser: Browser
 ) -> None:
     await ask_all(server, model)
-    async with browser_page(tmp_path, width=1300) as page:
+    async with browser.page(width=1300) as page:
         await visit(page, server)
         await open_turn(page)
         assert await page.run("return await page.locator('.prompt .role').allTextContents()") == [
@@ -619,12 +631,12 @@ class SmallChat(ScriptedChat):
 
 
 async def test_a_row_tells_how_full_the_context_of_a_local_model_is_where_its_server_tells_the_size(
-    aiohttp_server: AiohttpServer, tmp_path: Path
+    aiohttp_server: AiohttpServer, browser: Browser
 ) -> None:
     chat = await aiohttp_server(SmallChat().app)
     async with (
         running_server(Settings(port=0, backend=str(chat.make_url("/v1")))) as url,
-        browser_page(tmp_path) as page,
+        browser.page() as page,
         aiohttp.ClientSession() as session,
     ):
         await visit(page, url)
@@ -637,8 +649,8 @@ async def test_a_row_tells_how_full_the_context_of_a_local_model_is_where_its_se
         assert "%" not in another
 
 
-async def test_a_refused_block_shows_its_name_and_its_arguments(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_a_refused_block_shows_its_name_and_its_arguments(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         await tool_loop(server)
         await page.wait_for(".turn.done .refused")
@@ -649,11 +661,11 @@ async def test_a_refused_block_shows_its_name_and_its_arguments(server: str, tmp
 
 
 async def test_a_request_is_edited_and_sent_again_and_both_are_held_against_each_other(
-    server: str, model: ScriptedModel, tmp_path: Path
+    server: str, model: ScriptedModel, browser: Browser
 ) -> None:
     model.choose = None
     model.push(Reply([Message("Ten beans.\nThat is all.")]), Reply([Message("Two peas.\nThat is all.")]))
-    async with browser_page(tmp_path) as page, aiohttp.ClientSession() as session:
+    async with browser.page() as page, aiohttp.ClientSession() as session:
         await visit(page, server)
         await read_all(session, server + "/responses", {"model": "gpt-5.5", "input": "How many beans?", "tools": TOOLS})
         await page.wait_for(".turn.done")
@@ -689,8 +701,8 @@ async def test_a_request_is_edited_and_sent_again_and_both_are_held_against_each
         assert await page.run("return complaints") == []
 
 
-async def test_what_cannot_be_sent_says_why_and_leaves_the_text(server: str, tmp_path: Path) -> None:
-    async with browser_page(tmp_path) as page:
+async def test_what_cannot_be_sent_says_why_and_leaves_the_text(server: str, browser: Browser) -> None:
+    async with browser.page() as page:
         await visit(page, server)
         await tool_loop(server)
         await page.wait_for(".turn.done .refused")

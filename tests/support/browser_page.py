@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,22 +18,44 @@ from .patience import PATIENCE
 LINE = 1 << 24
 
 
-class BrowserPage:
-    """`run` the body of a JavaScript function, which has Playwright's `page`, `given`, and the page's `complaints`."""
+class Browser:
+    """A process of Chromium, which shows a page at a time."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
-    async def run(self, body: str, given: object = None) -> Any:
-        """What the function returns. Raises what it threw, as far as its process tells."""
+    @asynccontextmanager
+    async def page(self, *, width: int = 1280, height: int = 800, scheme: str = "light") -> AsyncIterator[BrowserPage]:
+        """An empty one, with none of the cookies and the like of those before it."""
+        await self.tell({"open": {"width": width, "height": height, "scheme": scheme}})
+        try:
+            yield BrowserPage(self)
+        finally:
+            await self.tell({"close": True})
+
+    async def tell(self, what: Mapping[str, object]) -> Any:
+        """What comes of it. Raises what it threw, as far as its process tells."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._process.stdin.write(json.dumps({"body": body, "given": given}).encode() + b"\n")
+        self._process.stdin.write(json.dumps(what).encode() + b"\n")
         async with asyncio.timeout(PATIENCE):
             line = await self._process.stdout.readline()
             assert line, (await self._process.stderr.read()).decode()
-        return json.loads(line)["value"]
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return answer["value"]
+
+
+class BrowserPage:
+    """`run` the body of a JavaScript function, which has Playwright's `page`, `given`, and the page's `complaints`."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+
+    async def run(self, body: str, given: object = None) -> Any:
+        """What the function returns."""
+        return await self._browser.tell({"body": body, "given": given})
 
     async def text(self, selector: str) -> str:
         """The text of the first element for a selector, once there is one."""
@@ -49,10 +71,8 @@ class BrowserPage:
 
 
 @asynccontextmanager
-async def browser_page(
-    home: Path, *, width: int = 1280, height: int = 800, scheme: str = "light", arguments: Sequence[str] = ()
-) -> AsyncIterator[BrowserPage]:
-    """An empty page of a browser of its own, which is started with `arguments`."""
+async def running_browser(home: Path, arguments: Sequence[str] = ()) -> AsyncIterator[Browser]:
+    """A browser that is started with `arguments`."""
     node, browser = installed_node(), installed_browser()
     process = await asyncio.create_subprocess_exec(
         node,
@@ -64,10 +84,9 @@ async def browser_page(
         limit=LINE,
     )
     assert process.stdin is not None
-    first = {"browser": browser, "width": width, "height": height, "scheme": scheme, "args": [*arguments]}
-    process.stdin.write(json.dumps(first).encode() + b"\n")
+    process.stdin.write(json.dumps({"browser": browser, "args": [*arguments]}).encode() + b"\n")
     try:
-        yield BrowserPage(process)
+        yield Browser(process)
         process.stdin.close()
         async with asyncio.timeout(PATIENCE):
             await process.wait()
@@ -75,3 +94,10 @@ async def browser_page(
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+@asynccontextmanager
+async def browser_page(home: Path, *, arguments: Sequence[str] = (), **look: Any) -> AsyncIterator[BrowserPage]:
+    """An empty page of a browser of its own; `look` as that of `Browser.page`."""
+    async with running_browser(home, arguments) as browser, browser.page(**look) as page:
+        yield page
