@@ -11,6 +11,7 @@ import html
 import re
 import string
 import unicodedata
+from functools import cache
 from urllib.parse import unquote
 
 from .escape import INVISIBLE
@@ -39,12 +40,13 @@ _LOOKALIKES = {
     "O": "\u039f\u041e\u0555",
     "T": "\u03a4\u0422",
 }
-# Where NFKD is asked, which is done at import and so not of all Unicode: Latin, punctuation, letter-like and enclosed
+# Where NFKD is asked, which takes its time and so not of all Unicode: Latin, punctuation, letter-like and enclosed
 # characters, CJK forms, full width; and the letters of mathematics.
 _COMPATIBLE = (range(0xA0, 0x250), range(0x1E00, 0x2500), range(0x3000, 0x3400), range(0xFE10, 0xFFEF))
 _MATHEMATICAL = (range(0x1D400, 0x1D800), range(0x1F100, 0x1F200))
 
 
+@cache  # when it is first needed, as much text is ASCII
 def _typed_characters() -> dict[int, str]:
     table = {}
     for code in (code for codes in (*_COMPATIBLE, *_MATHEMATICAL) for code in codes):
@@ -54,12 +56,9 @@ def _typed_characters() -> dict[int, str]:
     return table | {ord(alike): plain for plain, likes in _LOOKALIKES.items() for alike in likes}
 
 
-_TYPED = _typed_characters()
-
-
 def typed(text: str) -> str:
     """`text` with the characters of a keyboard for those that only look like them."""
-    return text if text.isascii() else text.translate(_TYPED)
+    return text if text.isascii() else text.translate(_typed_characters())
 
 
 # Encodings of different kinds on top of one another; one of a kind on top of itself is undone at once.
