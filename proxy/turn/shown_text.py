@@ -74,7 +74,7 @@ class ShownText:
         return Reason.OWN_LINE in self._notation.took
 
     def feed(self, text: str) -> None:
-        self._go_on(text)
+        self.before = (self.before + text)[-CONTEXT:]
         if text := self._notation.feed(text):
             self._say(text)
 

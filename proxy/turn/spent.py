@@ -65,10 +65,11 @@ class Spent:
     def take(self, text: str) -> str:
         """As `take_thought`, of the answer's text, which is limited in tokens, too."""
         size = len(text)
-        if size <= self._room and text.isascii():  # as nearly all
+        if self._meter is None and size <= self._room and text.isascii():  # as nearly all
             self._room -= size
-        else:
-            text = self.take_thought(text)
+            self.characters += size
+            return text
+        text = self.take_thought(text)
         if self._meter is not None:
             text = self._meter.take(text)
             self.exhausted = self._meter.exhausted
