@@ -52,7 +52,7 @@ async def serving(model: ScriptedModel, stack: TestBackend, home: Path, **settin
 
 
 class Endpoints:
-    """The endpoints that the tests of a module share: one for each backend and choice of settings, kept in `folder`.
+    """The endpoints that the tests of a module share, one for each backend, with their homes in `folder`.
 
     What a test has told the model is forgotten before the next. What the server has learnt is not, and codex keeps its
     lanes: a test about either, or about the life of a process, is `serving` one of its own.
@@ -60,7 +60,7 @@ class Endpoints:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._running: dict[tuple[str, str], Endpoint] = {}
+        self._running: dict[str, Endpoint] = {}
         self._ends = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -69,15 +69,14 @@ class Endpoints:
     async def __aexit__(self, *exc: object) -> None:
         await self._ends.aclose()
 
-    async def of(self, stack: TestBackend, **settings: Any) -> Endpoint:
-        which = stack.name, repr(settings)
-        if which not in self._running:
+    async def of(self, stack: TestBackend) -> Endpoint:
+        if stack.name not in self._running:
             model = await self._ends.enter_async_context(served(stack.model()))
-            home = self._folder / str(len(self._running))
-            self._running[which] = await self._ends.enter_async_context(serving(model, stack, home, **settings))
-        endpoint = self._running[which]
-        endpoint.model.begin_anew()
-        return endpoint
+            endpoint = serving(model, stack, self._folder / stack.name)
+            self._running[stack.name] = await self._ends.enter_async_context(endpoint)
+        running = self._running[stack.name]
+        running.model.begin_anew()
+        return running
 
 
 def calls_of(response: Response) -> list[ResponseFunctionToolCall]:
