@@ -191,6 +191,14 @@ async def test_a_server_that_queues_nothing_says_why(redis: RedisServer, here: R
         await here.journal.begin(RUN, OPENING)
 
 
+async def let_pass(redis: RedisServer, seconds: float) -> None:
+    """As if so much time had passed since the last sign of any."""
+    async with Redis.from_url(redis.url, decode_responses=True) as client:
+        for one in await client.xpending_range(QUEUE, GROUP, "-", "+", 100):
+            found = [one["message_id"]]
+            await client.xclaim(QUEUE, GROUP, one["consumer"], 0, found, idle=round(seconds * 1000), justid=True)
+
+
 async def test_what_nobody_gives_a_sign_of_is_taken_by_one(
     here: ResponseStore, there: ResponseStore, redis: RedisServer
 ) -> None:
@@ -199,10 +207,11 @@ async def test_what_nobody_gives_a_sign_of_is_taken_by_one(
         await here.save(_response(run.response_id), lease=run)
         await here.journal.begin(run, OPENING)
     assert await there.journal.take(60, 10) == []
+    await let_pass(redis, 3600)
     async with process(redis) as third, asyncio.timeout(PATIENCE):
         taken: list[str] = []
         while len(taken) < 3:
-            found = await asyncio.gather(there.journal.take(0.05, 1), third.journal.take(0.05, 1))
+            found = await asyncio.gather(there.journal.take(1800, 1), third.journal.take(1800, 1))
             taken += [one for several in found for one in several]
             assert await there.journal.renew([]) == await third.journal.renew([]) == set()
     assert sorted(taken) == [run.response_id for run in runs]
