@@ -195,8 +195,8 @@ async def let_pass(redis: RedisServer, seconds: float) -> None:
     """As if so much time had passed since the last sign of any."""
     async with Redis.from_url(redis.url, decode_responses=True) as client:
         for one in await client.xpending_range(QUEUE, GROUP, "-", "+", 100):
-            found = [one["message_id"]]
-            await client.xclaim(QUEUE, GROUP, one["consumer"], 0, found, idle=round(seconds * 1000), justid=True)
+            who, what, idle = str(one["consumer"]), str(one["message_id"]), round(seconds * 1000)
+            await client.xclaim(QUEUE, GROUP, who, 0, [what], idle=idle, justid=True)
 
 
 async def test_what_nobody_gives_a_sign_of_is_taken_by_one(
