@@ -8,7 +8,7 @@ conversation  messages, past calls and results as one text in which only we writ
 headers       what begins a message in either
 items         the same as messages of their own, each with a digest of what it says
 deferred      either form, made when somebody looks at it; recent: what was made lately, looked up
-beginnings    what was made of the beginning of a conversation; told: what is known of it without its words
+beginnings    what was made of the beginning of a conversation; outline: what is known of it without its words
 tool_block    the tool block: frame, tools, rules; form, worked example, key
 key_mask      what stands in place of the key in all that leaves, and whether the key stands in what was sent
 profiles      which optional lines a kind of model is given, and which rules are kept for it
@@ -40,6 +40,7 @@ from .escape import (
 from .grounds import Grounds
 from .items import Item, OwnLine, meaning_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word, was_sent
+from .outline import Outline, characters_sent, outline_of
 from .passages import already_offered, no_longer_offered, no_result, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
@@ -62,7 +63,6 @@ from .repair import (
 )
 from .spelling import essence
 from .summary import compacted, compaction_request, summarised, to_sum_up
-from .told import Told, characters_sent, told_by
 from .tool_block import offered_tools, show_tools
 from .transcript import (
     DETAILS,
@@ -108,6 +108,7 @@ __all__ = [
     "JsonAnswer",
     "JsonUnescaper",
     "ModelRule",
+    "Outline",
     "OwnLine",
     "Part",
     "PastCall",
@@ -117,7 +118,6 @@ __all__ = [
     "RenderedTurn",
     "SentWords",
     "Text",
-    "Told",
     "ToolChoice",
     "ToolResult",
     "Transcript",
@@ -150,6 +150,7 @@ __all__ = [
     "normalise_newlines",
     "nothing_said",
     "offered_tools",
+    "outline_of",
     "output_misfit",
     "render_turn",
     "result_repeated",
@@ -159,7 +160,6 @@ __all__ = [
     "summarised",
     "text_before_key",
     "to_sum_up",
-    "told_by",
     "unescape",
     "unescape_json",
     "untrusted_strings",

@@ -29,7 +29,7 @@ from .conversation import PageWriter, harmless, in_call_order, is_blank, merged,
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .headers import named_result_header, result_header
-from .told import told_by
+from .outline import outline_of
 from .transcript import (
     AssistantText,
     Entry,
@@ -117,7 +117,7 @@ def conversation_items(
         new = entries[start:end]
         items = (*items, *map(_made, written(new, called=called)))
         called = (*called, *_calls(new))
-        size = told_by(transcript.entries).bytes
+        size = outline_of(transcript.entries).bytes
         _BEGINNINGS.keep(Begun((key, named_results), entries[:end], (items, called), size), begun)
     return (*items, *written(entries[end:], called=called))
 

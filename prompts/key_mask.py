@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from .beginnings import Beginnings, Begun
 from .escape import INVISIBLE, json_unescape
+from .outline import outline_of
 from .spelling import ROUNDS, typed
-from .told import told_by
 from .transcript import Entry, Transcript, strings_of
 
 # Characters of a key: a digit, since prose has few, and small letters, of which a token holds more than of digits. Each
@@ -65,7 +65,7 @@ def was_sent(word: str, transcript: Transcript, others: Iterable[str]) -> bool:
         return True
     if start < len(entries) - 1:
         open_end = _open_end(new)
-        _BEGINNINGS.keep(Begun(context, entries[:-1], open_end, told_by(entries).bytes), begun)
+        _BEGINNINGS.keep(Begun(context, entries[:-1], open_end, outline_of(entries).bytes), begun)
     return False
 
 

@@ -15,10 +15,10 @@ from .conversation import PageWriter, harmless, last_visible, text_length, visib
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items, leading_guidance
+from .outline import outline_of
 from .passages import call_form, line
 from .profiles import PromptProfile
 from .repair import after_named_results, request_told
-from .told import told_by
 from .tool_block import front_tools, json_passage, notation, offer, offered_tools
 from .transcript import (
     ChoiceMode,
@@ -79,7 +79,7 @@ def render_turn(
     tools = offered_tools(registry, choice)
     if not len(tools):
         key = None
-    front = front_tools(tools, told_by(transcript.entries).brought)
+    front = front_tools(tools, outline_of(transcript.entries).brought)
     calls = notation(front, profile, key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
     before_key = text_before_key(transcript, tools, parallel=parallel, profile=profile)
@@ -120,14 +120,14 @@ def render_turn(
 
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool, profile: PromptProfile) -> str:
     """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
-    front = front_tools(tools, told_by(transcript.entries).brought)
+    front = front_tools(tools, outline_of(transcript.entries).brought)
     offered = _offer(front, parallel, named_results=profile.named_results)
     return _joined(_guidance(transcript, leading_guidance(transcript)), offered)
 
 
 def _guides_later(transcript: Transcript) -> bool:
     """Whether guidance stands behind the first user message."""
-    return told_by(transcript.entries).guidance > len(leading_guidance(transcript))
+    return outline_of(transcript.entries).guidance > len(leading_guidance(transcript))
 
 
 def _joined(*passages: str) -> str:
@@ -162,7 +162,7 @@ def _closing_lines(
     `is_long`: it has more characters than `profile` leaves without a reminder.
     """
     if not len(tools):
-        if PastCall in told_by(transcript.entries).kinds and not (alone and fault):
+        if PastCall in outline_of(transcript.entries).kinds and not (alone and fault):
             yield OwnLine.NO_TOOLS, line("no_tools")
     elif choice.mode is ChoiceMode.REQUIRED:
         names = ", ".join(escape(tool.name) for tool in tools)

@@ -18,10 +18,10 @@ from prompts import (
     PromptProfile,
     newest_results,
     offered_tools,
+    outline_of,
     shows_header,
     strings_of_tools,
     text_before_key,
-    told_by,
     was_sent,
 )
 
@@ -115,7 +115,7 @@ class Plan(Struct, frozen=True, dict=True):
     def reads_calls(self) -> bool:
         """Whether an answer is read for calls."""
         # Where no tool is left to call, past calls are still imitated, and declared ones are called all the same.
-        return len(self.request.registry) > 0 or PastCall in told_by(self.request.transcript.entries).kinds
+        return len(self.request.registry) > 0 or PastCall in outline_of(self.request.transcript.entries).kinds
 
     @property
     def reads_bare(self) -> bool:
@@ -127,7 +127,7 @@ class Plan(Struct, frozen=True, dict=True):
     def has_headers(self) -> bool:
         """Whether there are headers that the model may imitate."""
         # A lone message has none, and may be about such headers.
-        return self.reads_calls or AssistantText in told_by(self.request.transcript.entries).kinds
+        return self.reads_calls or AssistantText in outline_of(self.request.transcript.entries).kinds
 
     @cached_property
     def quotes_headers(self) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, no_result, told_by
+from prompts import AssistantText, Entry, Guidance, PastCall, Text, ToolResult, UserTurn, no_result, outline_of
 
 # What is done to results, as it is logged and counted.
 DOUBLED, MISSING, REORDERED = REPAIRS = ("doubled", "missing", "reordered")
@@ -55,7 +55,7 @@ def paired(entries: Sequence[Entry]) -> Paired:
     answer to the first that has none. Or else to the first one behind it; one without any call stays where it is.
     """
     said = tuple(entries)
-    known = told_by(said)
+    known = outline_of(said)
     # As in most conversations.
     return Paired(said) if known.paired and not known.waiting else _mended(said)
 

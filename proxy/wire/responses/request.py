@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict
 import orjson
 from msgspec import Struct
 
-from prompts import Transcript, told_by
+from prompts import Transcript, outline_of
 
 from ...contracts import Compaction, OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
@@ -241,7 +241,7 @@ def parse_responses_request(
     text, verbosity, output_format = _text(request)
     max_output_tokens = request.integer("max_output_tokens")
     truncation = request.string("truncation") or "disabled"
-    phased = told_by(conversation.entries).phased
+    phased = outline_of(conversation.entries).phased
     wished = [name for name, there in (("phase", phased), ("verbosity", verbosity)) if there]
     retention = request.string("prompt_cache_retention")
     echo: Echo = {

@@ -25,7 +25,7 @@ from .transcript import (
 _MOST_BYTES = 2 * 2**20
 
 
-class Told(Struct, frozen=True):
+class Outline(Struct, frozen=True):
     """`characters` are those that the model will read, and `bytes` about what entries take; `kinds` are the types of
     entries, `guidance` how many are that, and `phased` whether a text of the assistant has a phase. `brought` are the
     names of the tools that are shown where they came. `paired`: each id is that of one call and of one result behind
@@ -42,7 +42,7 @@ class Told(Struct, frozen=True):
     called: frozenset[str] = frozenset()
     waiting: frozenset[str] = frozenset()
 
-    def behind(self, entries: Sequence[Entry]) -> Told:
+    def behind(self, entries: Sequence[Entry]) -> Outline:
         """Of a conversation that goes on with these."""
         paired, called, waiting = self.paired, set[str](), set(self.waiting)
         brought = set[str]()
@@ -61,7 +61,7 @@ class Told(Struct, frozen=True):
             elif isinstance(entry, Guidance):
                 brought.update(entry.brings)
         kinds = [type(entry) for entry in entries]
-        return Told(
+        return Outline(
             self.characters + sum(map(len, strings_of(entries))),
             self.bytes + bytes_taken(entries),
             self.kinds.union(kinds),
@@ -74,13 +74,13 @@ class Told(Struct, frozen=True):
         )
 
 
-_BEGINNINGS: Beginnings[tuple[Entry, ...], Told] = Beginnings(_MOST_BYTES)
+_BEGINNINGS: Beginnings[tuple[Entry, ...], Outline] = Beginnings(_MOST_BYTES)
 
 
-def told_by(entries: tuple[Entry, ...]) -> Told:
+def outline_of(entries: tuple[Entry, ...]) -> Outline:
     """What is known of `entries`."""
     begun = _BEGINNINGS.find(None, entries)
-    known, start = (Told(), 0) if begun is None else (begun.made, len(begun.beginning))
+    known, start = (Outline(), 0) if begun is None else (begun.made, len(begun.beginning))
     # Clients are seen to send the newest message again with other words.
     if new := entries[start:-1]:
         known = known.behind(new)
@@ -92,4 +92,4 @@ def told_by(entries: tuple[Entry, ...]) -> Told:
 def characters_sent(transcript: Transcript, registry: ToolRegistry) -> int:
     """Those of `untrusted_strings`."""
     others = (transcript.instructions or "", *strings_of_tools(registry))
-    return told_by(transcript.entries).characters + sum(map(len, others))
+    return outline_of(transcript.entries).characters + sum(map(len, others))

@@ -11,14 +11,14 @@ from prompts import (
     AssistantText,
     Entry,
     Guidance,
+    Outline,
     PastCall,
     Text,
-    Told,
     ToolResult,
     Transcript,
     UserTurn,
     characters_sent,
-    told_by,
+    outline_of,
     untrusted_strings,
 )
 from prompts.beginnings import Beginnings
@@ -38,10 +38,10 @@ ENTRIES = st.lists(
 @given(ENTRIES, st.lists(st.integers(0, 10), max_size=3))
 def test_what_is_known_does_not_depend_on_what_was_known_before(entries: tuple[Entry, ...], cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prompts.told._BEGINNINGS", Beginnings(1_000_000))
+        patch.setattr("prompts.outline._BEGINNINGS", Beginnings(1_000_000))
         for cut in cuts:
-            told_by(entries[:cut])
-        assert told_by(entries) == told_by(entries) == Told().behind(entries)
+            outline_of(entries[:cut])
+        assert outline_of(entries) == outline_of(entries) == Outline().behind(entries)
 
 
 @given(ENTRIES, st.sampled_from([None, "Be kind."]))
@@ -64,6 +64,6 @@ def test_calls_and_results_are_paired_where_each_id_is_of_one_call_and_one_resul
     results = [(entry.call_id, at) for at, entry in enumerate(entries) if isinstance(entry, ToolResult)]
     answered = [call_id for call_id, _ in results]
     single = all(each.count(call_id) == 1 for each in (calls, answered) for call_id in each)
-    known = told_by(entries)
+    known = outline_of(entries)
     assert known.paired == (single and all(places.get(call_id, at) < at for call_id, at in results))
     assert not known.paired or known.waiting == set(calls) - set(answered)
