@@ -9,6 +9,7 @@ from msgspec import Struct
 from parser import ToolRegistry
 
 from .beginnings import Beginnings, Begun
+from .recent import Latest
 from .transcript import (
     AssistantText,
     Entry,
@@ -21,7 +22,7 @@ from .transcript import (
     strings_of_tools,
 )
 
-# Bytes that conversations may take of which this was found out lately.
+# Bytes that conversations may take of which this was found out lately, and that the latest one may take.
 _MOST_BYTES = 2 * 2**20
 
 
@@ -75,10 +76,20 @@ class Outline(Struct, frozen=True):
 
 
 _BEGINNINGS: Beginnings[tuple[Entry, ...], Outline] = Beginnings(_MOST_BYTES)
+# Each step of a request asks.
+_LATEST: Latest[tuple[Entry, ...], Outline] = Latest()
 
 
 def outline_of(entries: tuple[Entry, ...]) -> Outline:
     """What is known of `entries`."""
+    if (known := _LATEST.get(entries)) is None:
+        known = _found(entries)
+        if known.bytes <= _MOST_BYTES:
+            _LATEST.keep(entries, known)
+    return known
+
+
+def _found(entries: tuple[Entry, ...]) -> Outline:
     begun = _BEGINNINGS.find(None, entries)
     known, start = (Outline(), 0) if begun is None else (begun.made, len(begun.beginning))
     # Clients are seen to send the newest message again with other words.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -43,3 +44,20 @@ class RecentlyMade(Generic[V]):
     def bytes(self) -> int:
         """What it takes now."""
         return sum(size for half in (self._young, self._old) for _, size in half.values())
+
+
+class Latest(Generic[K, V]):
+    """Keeps one value, that of the object which was asked for last: several ask for the same one in a row.
+
+    It is known by what it is, not by what it equals. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[K, V] | None = None
+
+    def get(self, key: K) -> V | None:
+        kept = self._kept
+        return kept[1] if kept is not None and kept[0] is key else None
+
+    def keep(self, key: K, value: V) -> None:
+        self._kept = key, value

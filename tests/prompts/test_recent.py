@@ -7,7 +7,7 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prompts.recent import RecentlyMade
+from prompts.recent import Latest, RecentlyMade
 
 
 @given(st.lists(st.integers(0, 12)), st.integers(0, 40))
@@ -34,3 +34,13 @@ def test_what_was_made_lately_is_not_made_again() -> None:
     assert made == ["a", "b", "c", "d"]
     value("b")
     assert made[4:] == ["b"]
+
+
+def test_the_latest_value_is_that_of_the_very_object() -> None:
+    latest: Latest[list[int], str] = Latest()
+    one, other = [1], [1]
+    assert latest.get(one) is None
+    latest.keep(one, "one")
+    assert (latest.get(one), latest.get(other)) == ("one", None)
+    latest.keep(other, "other")
+    assert (latest.get(one), latest.get(other)) == (None, "other")
