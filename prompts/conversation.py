@@ -99,17 +99,18 @@ def merged(parts: Iterable[Part]) -> list[Part]:
     """`parts` without empty texts, neighbouring texts joined as lines: only then may they be escaped, as a whole."""
     pieces: list[Part] = []
     lines: list[str] = []
-    for part in (*parts, None):
-        match part:
-            case Text(text):
+    for part in parts:
+        if isinstance(part, Text):
+            if part.text:
                 # Before they are joined: a part may end in the first half of a line break.
-                lines.extend([normalise_newlines(text)] if text else ())
-            case _:
-                if lines:
-                    pieces.append(Text("\n".join(lines)))
-                    lines = []
-                if part is not None:
-                    pieces.append(part)
+                lines.append(normalise_newlines(part.text))
+            continue
+        if lines:
+            pieces.append(Text("\n".join(lines)))
+            lines = []
+        pieces.append(part)
+    if lines:
+        pieces.append(Text("\n".join(lines)))
     return pieces
 
 

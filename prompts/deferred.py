@@ -16,10 +16,6 @@ class Deferred(Sequence[T_co]):
     def __init__(self, make: Callable[[], Iterable[T_co]]) -> None:
         self._made: tuple[T_co, ...] | Callable[[], Iterable[T_co]] = make
 
-    @property
-    def is_made(self) -> bool:
-        return isinstance(self._made, tuple)
-
     def _all(self) -> tuple[T_co, ...]:
         if not isinstance(self._made, tuple):
             self._made = tuple(self._made())

@@ -14,9 +14,8 @@ item without something to see: blank texts and messages are left out, and a resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from functools import partial
 from hashlib import blake2b
 from itertools import groupby
 from typing import Literal
@@ -25,7 +24,7 @@ from msgspec import Struct
 
 from .beginnings import Beginnings, Begun
 from .canonical import canonical
-from .conversation import PageWriter, harmless, in_call_order, is_blank, merged, past_call, text_length
+from .conversation import harmless, in_call_order, is_blank, merged, past_call, text_length
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .headers import named_result_header, result_header
@@ -70,8 +69,7 @@ class Phased(Struct, frozen=True):
 
 
 class Item(Struct, frozen=True):
-    """One message. `parts` is what the model is shown, made when it is looked at: a backend that holds the message
-    already only asks for its meaning. `ours` is None where somebody else said it.
+    """One message. `parts` is what the model is shown. `ours` is None where somebody else said it.
 
     `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
     is cut into parts do not count, nor do the spelling of a call's JSON and its key. Lines of ours have none.
@@ -92,111 +90,110 @@ class Item(Struct, frozen=True):
         return text_length(self.parts)
 
 
-# The messages of the beginning of a conversation, and its calls.
-_BEGINNINGS: Beginnings[tuple[Entry, ...], tuple[tuple[Item, ...], tuple[PastCall, ...]]] = Beginnings(_MOST_BYTES)
+class _Form(Struct, frozen=True):
+    """How past calls are written, and whether results name their tool."""
+
+    key: str | None
+    named_results: bool
 
 
-def leading_guidance(transcript: Transcript) -> tuple[Guidance, ...]:
-    """The guidance in front of the first user message, which stands with the instructions."""
-    entries = transcript.entries[: _first_user(transcript)]
-    return tuple(entry for entry in entries if isinstance(entry, Guidance))
+class _Said(Struct, frozen=True):
+    """The messages of a conversation, the characters of text in them, and its calls."""
+
+    items: tuple[Item, ...] = ()
+    length: int = 0
+    called: tuple[PastCall, ...] = ()
+
+    def behind(self, entries: Sequence[Entry], form: _Form) -> _Said:
+        """Of a conversation that goes on with these."""
+        new = _messages(entries, self.called, form)
+        called = [entry for entry in entries if isinstance(entry, PastCall)]
+        length = self.length + sum([item.length for item in new])
+        return _Said((*self.items, *new), length, (*self.called, *called))
+
+
+_BEGINNINGS: Beginnings[tuple[Entry, ...], _Said] = Beginnings(_MOST_BYTES)
 
 
 def conversation_items(
     transcript: Transcript, key: str | None = None, *, named_results: bool = False
-) -> Sequence[Item]:
-    """The messages of `transcript`, past calls with `key`, and results that name their tool if they are to."""
-    first = _first_user(transcript)
-    leading = (entry for entry in transcript.entries[:first] if not isinstance(entry, Guidance))
-    entries = (*leading, *transcript.entries[first:])
-    written = partial(_messages, key=key, named_results=named_results)
-    begun = _BEGINNINGS.find((key, named_results), entries)
-    items, called, start = ((), (), 0) if begun is None else (*begun.made, len(begun.beginning))
+) -> tuple[Sequence[Item], int]:
+    """The messages of `transcript`, and how many characters of text are in them; past calls with `key`, and results
+    that name their tool if they are to.
+    """
+    entries, form = transcript.conversation, _Form(key, named_results)
+    begun = _BEGINNINGS.find(form, entries)
+    said, start = (_Said(), 0) if begun is None else (begun.made, len(begun.beginning))
     end = _last_begin(entries, start)
     if end > start:
-        new = entries[start:end]
-        items = (*items, *map(_made, written(new, called=called)))
-        called = (*called, *_calls(new))
-        size = outline_of(transcript.entries).bytes
-        _BEGINNINGS.keep(Begun((key, named_results), entries[:end], (items, called), size), begun)
-    return (*items, *written(entries[end:], called=called))
-
-
-def _made(item: Item) -> Item:
-    """It is kept, so whoever shows it waits for nothing."""
-    len(item.parts)
-    return item
+        said = said.behind(entries[start:end], form)
+        _BEGINNINGS.keep(Begun(form, entries[:end], said, outline_of(transcript.entries).bytes), begun)
+    said = said.behind(entries[end:], form)
+    return said.items, said.length
 
 
 def _last_begin(entries: Sequence[Entry], start: int) -> int:
     """The last place behind `start` that cuts no answer and no run of results; `start`, if there is none."""
-    places = range(len(entries) - 1, start, -1)
-    return next((place for place in places if _begins(entries[place], entries[place - 1])), start)
+    for place in range(len(entries) - 1, start, -1):
+        if _begins(entries[place], entries[place - 1]):
+            return place
+    return start
 
 
 def _begins(entry: Entry, before: Entry) -> bool:
-    answers = isinstance(entry, AssistantText | PastCall) and isinstance(before, ToolResult)
+    answers = isinstance(entry, (AssistantText, PastCall)) and isinstance(before, ToolResult)
     return (answers or isinstance(entry, UserTurn)) and not is_blank(entry)
 
 
-def _calls(entries: Iterable[Entry]) -> list[PastCall]:
-    return [entry for entry in entries if isinstance(entry, PastCall)]
-
-
-def _messages(
-    entries: Sequence[Entry], *, key: str | None, named_results: bool, called: Sequence[PastCall] = ()
-) -> Iterator[Item]:
+def _messages(entries: Sequence[Entry], called: Sequence[PastCall], form: _Form) -> list[Item]:
     """The messages that say `entries`, in front of which these were `called`."""
-    given = {entry.call_id for entry in entries if isinstance(entry, ToolResult)}
-    called = [call for call in called if call.call_id in given] if given else ()
-    names = {call.call_id: call.name for call in called}
+    entries = [entry for entry in entries if not is_blank(entry)]
+    names: dict[str, str] = {}
+    if given := {entry.call_id for entry in entries if isinstance(entry, ToolResult)}:
+        called = [call for call in called if call.call_id in given]
+        names = {call.call_id: call.name for call in called}
+        entries = list(in_call_order(entries, called))
+    items: list[Item | None] = []
     answer: list[AssistantText | PastCall] = []
-    for entry in (*in_call_order([entry for entry in entries if not is_blank(entry)], called), None):
-        if isinstance(entry, AssistantText | PastCall):
-            if isinstance(entry, PastCall):
-                names[entry.call_id] = entry.name
+    for entry in entries:
+        if isinstance(entry, (AssistantText, PastCall)):
             answer.append(entry)
             continue
         if answer:
-            yield from _message(tuple(answer), key, None, named_results)
+            items.append(_answer(answer, form))
+            names.update((call.call_id, call.name) for call in answer if isinstance(call, PastCall))
             answer = []
-        if isinstance(entry, ToolResult):
-            yield from _message((entry,), None, names.get(entry.call_id), named_results)
-        elif entry is not None:
-            yield from _message((entry,), None, None, named_results)
+        if isinstance(entry, UserTurn):
+            items.append(_words("user", entry.parts, form))
+        elif isinstance(entry, Guidance):
+            items.append(_words("developer", (Text(entry.text),), form))
+        else:
+            items.append(_result(entry, names.get(entry.call_id), form))
+    if answer:
+        items.append(_answer(answer, form))
+    return [item for item in items if item is not None]
 
 
-def _message(said: tuple[Entry, ...], key: str | None, tool: str | None, named_results: bool) -> tuple[Item, ...]:
-    """The message that says `said`, an answer or one other entry, if there is something to see."""
-
-    def shown(parts: Iterable[Part], of: str = "") -> Sequence[Part]:
-        return Deferred(partial(_shown, parts, of, named_results=named_results))
-
-    match said:
-        case (UserTurn(parts),):
-            return _words("user", _said(parts), shown)
-        case (Guidance(text),):
-            return _words("developer", _said((Text(text),)), shown)
-        case (ToolResult(call_id, parts),):
-            content = _said(parts)
-            header = result_header(call_id)
-            if named_results:
-                # A name is the client's own word, and may be anything.
-                header = named_result_header(" ".join(escape("a tool" if tool is None else tool).split()), call_id)
-            meaning = _digest("result", call_id, *_content(content))
-            # A result without a call has the tool's name for its id, or no name at all.
-            return (Item("user", shown(content, header), meaning, tool=call_id if tool is None else tool),)
-        case _:
-            answer = [entry for entry in said if isinstance(entry, AssistantText | PastCall)]
-            written = Deferred(partial(_answer_parts, answer, key, named_results=named_results))
-            phased = _phased(answer, key, named_results=named_results)
-            return (Item("assistant", written, meaning_of_answer(answer), phased=phased),)
+def _words(role: Literal["user", "developer"], parts: Iterable[Part], form: _Form) -> Item | None:
+    """A message, if there is something to see in it."""
+    said = _said(parts)
+    return Item(role, _shown(said, form), _digest(role, *_content(said))) if said else None
 
 
-def _words(
-    role: Literal["user", "developer"], said: list[Part], shown: Callable[[list[Part]], Sequence[Part]]
-) -> tuple[Item, ...]:
-    return (Item(role, shown(said), _digest(role, *_content(said))),) if said else ()
+def _result(result: ToolResult, tool: str | None, form: _Form) -> Item:
+    call_id, said = result.call_id, _said(result.parts)
+    header = result_header(call_id)
+    if form.named_results:
+        # A name is the client's own word, and may be anything.
+        header = named_result_header(" ".join(escape("a tool" if tool is None else tool).split()), call_id)
+    meaning = _digest("result", call_id, *_content(said))
+    # A result without a call has the tool's name for its id, or no name at all.
+    return Item("user", _shown(said, form, header), meaning, tool=call_id if tool is None else tool)
+
+
+def _answer(answer: Sequence[AssistantText | PastCall], form: _Form) -> Item:
+    parts = (Text(_answer_text(answer, form)),)
+    return Item("assistant", parts, meaning_of_answer(answer), phased=_phased(answer, form))
 
 
 def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
@@ -216,25 +213,23 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
     return _digest("assistant", told, *fields) if told or fields else b""
 
 
-def _first_user(transcript: Transcript) -> int:
-    """The place of the first user message; the end, where there is none yet."""
-    entries = transcript.entries
-    return next((place for place, entry in enumerate(entries) if isinstance(entry, UserTurn)), len(entries))
-
-
 def _said(parts: Iterable[Part]) -> list[Part]:
     """`parts` that have something to see."""
     return [part for part in merged(parts) if isinstance(part, Image) or part.text.strip()]
 
 
-def _shown(said: Iterable[Part], header: str = "", *, named_results: bool = False) -> tuple[Part, ...]:
-    page = PageWriter()
-    page.write(header)
-    gap = " " if header else ""
-    for part in said:
-        page.add(Text(gap + harmless(part.text, named_results=named_results)) if isinstance(part, Text) else part)
-        gap = ""
-    return page.parts()
+def _shown(said: Iterable[Part], form: _Form, header: str = "") -> tuple[Part, ...]:
+    """`said` behind its `header`, if it has one: on the same line, unless an image is first."""
+    shown = [
+        Text(harmless(part.text, named_results=form.named_results)) if isinstance(part, Text) else part for part in said
+    ]
+    if header:
+        match shown:
+            case [Text(text), *_]:
+                shown[0] = Text(f"{header} {text}")
+            case _:
+                shown.insert(0, Text(header))
+    return tuple(shown)
 
 
 def _content(said: Iterable[Part]) -> Iterator[str]:
@@ -243,11 +238,7 @@ def _content(said: Iterable[Part]) -> Iterator[str]:
         yield from ("text", part.text.strip()) if isinstance(part, Text) else ("image", part.url)
 
 
-def _answer_parts(answer: Iterable[AssistantText | PastCall], key: str | None, *, named_results: bool) -> list[Part]:
-    return [Text(_answer_text(answer, key, named_results=named_results))]
-
-
-def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None, *, named_results: bool) -> str:
+def _answer_text(answer: Iterable[AssistantText | PastCall], form: _Form) -> str:
     written: list[str] = []
     texts: list[str] = []
     for entry in (*answer, None):
@@ -261,14 +252,14 @@ def _answer_text(answer: Iterable[AssistantText | PastCall], key: str | None, *,
             text = text.removeprefix("\n") if written else text
             text = text if entry is None else text.removesuffix("\n")
             # Escaped as a whole: no border may complete a tag.
-            written.append(harmless(text, named_results=named_results))
+            written.append(harmless(text, named_results=form.named_results))
             texts = []
         if entry is not None:
-            written.append(past_call(entry, key))
+            written.append(past_call(entry, form.key))
     return "\n".join(written)
 
 
-def _phased(answer: Sequence[AssistantText | PastCall], key: str | None, *, named_results: bool) -> Sequence[Phased]:
+def _phased(answer: Sequence[AssistantText | PastCall], form: _Form) -> Sequence[Phased]:
     """`answer` cut where its phase changes. A call is of the message that it stands behind."""
     runs: list[tuple[str | None, list[AssistantText | PastCall]]] = []
     for entry in answer:
@@ -278,7 +269,7 @@ def _phased(answer: Sequence[AssistantText | PastCall], key: str | None, *, name
         runs[-1][1].append(entry)
     if not any(phase for phase, _ in runs):
         return ()
-    return Deferred(lambda: [Phased(_answer_text(run, key, named_results=named_results), phase) for phase, run in runs])
+    return Deferred(lambda: [Phased(_answer_text(run, form), phase) for phase, run in runs])
 
 
 def _told(texts: Iterable[str]) -> str:
@@ -290,10 +281,10 @@ def _told(texts: Iterable[str]) -> str:
     return _GAP.join("\n".join(paragraph).rstrip() for told, paragraph in paragraphs if told).strip()
 
 
-def _digest(*fields: str | bytes) -> bytes:
+def _digest(*fields: str) -> bytes:
     """One digest of `fields`, each framed by its length: what stands in one cannot reach into the next."""
     framed: list[bytes] = []
     for field in fields:
-        data = field.encode("utf-8", "surrogatepass") if isinstance(field, str) else field
+        data = field.encode("utf-8", "surrogatepass")
         framed += (len(data).to_bytes(8, "big"), data)
     return blake2b(b"".join(framed), digest_size=_DIGEST_SIZE).digest()

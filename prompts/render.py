@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import accumulate
 from math import inf
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from parser import ToolRegistry
 from .conversation import PageWriter, harmless, last_visible, text_length, visible, write_conversation
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
-from .items import Item, OwnLine, conversation_items, leading_guidance
+from .items import Item, OwnLine, conversation_items
 from .outline import outline_of
 from .passages import call_form, line
 from .profiles import PromptProfile
@@ -99,10 +98,8 @@ def render_turn(
         return page.parts()
 
     def items() -> Iterable[Item]:
-        said = conversation_items(transcript, key, named_results=profile.named_results)
-        # Of a long one nobody asks how long it is: what stands behind that need not be written for it.
-        is_long = enough < inf and any(length > enough for length in accumulate(item.length for item in said))
-        lines = closing(is_long=is_long, as_items=True)
+        said, length = conversation_items(transcript, key, named_results=profile.named_results)
+        lines = closing(is_long=length > enough, as_items=True)
         return [*said, *(Item("user", (Text(text),), ours=ours) for ours, text in lines)]
 
     def lines() -> Sequence[str]:
@@ -112,7 +109,7 @@ def render_turn(
         told = request_told(transcript)
         return [*shown, told] if told and any(text.endswith(told) for text in shown) else shown
 
-    bare = _joined(_guidance(transcript, leading_guidance(transcript)), answer_form)
+    bare = _joined(_guidance(transcript, transcript.leading_guidance), answer_form)
     return RenderedTurn(
         developer or None, Deferred(parts), head or None, Deferred(items), Deferred(lines), bare or None
     )
@@ -122,12 +119,12 @@ def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bo
     """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
     front = front_tools(tools, outline_of(transcript.entries).brought)
     offered = _offer(front, parallel, named_results=profile.named_results)
-    return _joined(_guidance(transcript, leading_guidance(transcript)), offered)
+    return _joined(_guidance(transcript, transcript.leading_guidance), offered)
 
 
 def _guides_later(transcript: Transcript) -> bool:
     """Whether guidance stands behind the first user message."""
-    return outline_of(transcript.entries).guidance > len(leading_guidance(transcript))
+    return outline_of(transcript.entries).guidance > len(transcript.leading_guidance)
 
 
 def _joined(*passages: str) -> str:

@@ -88,6 +88,23 @@ class Transcript(Struct, frozen=True, dict=True):
         """Every string that the model will read, part by part."""
         return (self.instructions or "", *strings_of(self.entries))
 
+    @cached_property
+    def leading_guidance(self) -> tuple[Guidance, ...]:
+        """The guidance in front of the first user message, which stands with the instructions."""
+        return tuple(entry for entry in self._before_user if isinstance(entry, Guidance))
+
+    @cached_property
+    def conversation(self) -> tuple[Entry, ...]:
+        """All entries but the leading guidance."""
+        if not self.leading_guidance:
+            return self.entries
+        said = (entry for entry in self._before_user if not isinstance(entry, Guidance))
+        return (*said, *self.entries[len(self._before_user) :])
+
+    @property
+    def _before_user(self) -> tuple[Entry, ...]:
+        return tuple(takewhile(lambda entry: not isinstance(entry, UserTurn), self.entries))
+
     @property
     def newest_results(self) -> int:
         """With how many results of tools it ends."""
@@ -153,14 +170,14 @@ def strings_of(entries: Iterable[Entry], *, named: bool = True) -> Iterator[str]
 
 def bytes_taken(entries: Iterable[Entry]) -> int:
     """About how many bytes are taken by `entries`: their words, as they came and as the model is shown them."""
-    return sum(_OBJECTS + sum(2 * getsizeof(text) for text in _written(entry)) for entry in entries)
-
-
-def _written(entry: Entry) -> Iterator[str]:
-    match entry:
-        case UserTurn(parts) | ToolResult(parts=parts):
-            yield from (part.text if isinstance(part, Text) else part.url for part in parts)
-        case PastCall():
-            yield from (entry.name, entry.arguments)
-        case AssistantText(text) | Guidance(text):
-            yield text
+    taken = 0
+    for entry in entries:
+        taken += _OBJECTS
+        if isinstance(entry, (UserTurn, ToolResult)):
+            for part in entry.parts:
+                taken += 2 * getsizeof(part.text if isinstance(part, Text) else part.url)
+        elif isinstance(entry, PastCall):
+            taken += 2 * (getsizeof(entry.name) + getsizeof(entry.arguments))
+        else:
+            taken += 2 * getsizeof(entry.text)
+    return taken

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import takewhile
 from typing import Protocol, TypeVar
-
-from prompts import Deferred
 
 from ..contracts import BackendEvent, Prompt, TextPiece, TurnEvent, TurnRequest
 
@@ -63,10 +60,7 @@ class OffloadIfLong:
         return await self._offload(self._owner, lambda: self._whole(make())) if self._prepares else make()
 
     def _whole(self, prompt: Prompt) -> Prompt:
-        forms = (item.parts for item in reversed(prompt.items)) if self._takes_items else [prompt.parts]
-        # What was kept of an earlier request is made, and stands in front of the rest.
-        for form in takewhile(lambda form: not (isinstance(form, Deferred) and form.is_made), forms):
-            len(form)
+        len(prompt.items if self._takes_items else prompt.parts)
         return prompt
 
     async def received(

@@ -523,7 +523,7 @@ ANY_ENTRY = st.one_of(
 def test_messages_that_go_on_from_kept_ones_are_those_that_would_be_made(
     said: tuple[Entry, ...], cuts: list[int], key: str | None, named_results: bool
 ) -> None:
-    def made(entries: tuple[Entry, ...]) -> Sequence[Item]:
+    def made(entries: tuple[Entry, ...]) -> tuple[Sequence[Item], int]:
         return conversation_items(Transcript(entries), key, named_results=named_results)
 
     with pytest.MonkeyPatch.context() as patch:
