@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from parser import CLOSE_TAG, OPEN_TAG, write_call
@@ -16,7 +16,7 @@ from parser import CLOSE_TAG, OPEN_TAG, write_call
 FORM_NAME = "<tool name>"
 FORM_ARGUMENTS = '{"<parameter>": <value>}'
 
-_TEMPLATES = files(__package__) / "templates"
+_TEMPLATES = Path(__file__).with_name("templates")
 
 
 def _passage(name: str) -> Template:

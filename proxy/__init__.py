@@ -24,6 +24,7 @@ replay      the small app-server that plays fixtures
 ingress     HTTP: access, routes, streams
 offload_threads  long work in threads, beside the event loop
 advice      commands as the user can type them
+near_names  the name that somebody meant who wrote another one
 one_run     environments for one run, such as those of `uvx`
 port_owner  the program that listens on a port
 plugins     the values to enter in a plugin

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from .errors import UsageError
 from .folders import config_folder, moved
+from .near_names import near_name
 from .setting_values import user_path
 from .settings import PREFIX, SETTINGS, Setting, Settings
 
@@ -108,8 +108,8 @@ def _read_file(file: Path) -> Mapping[str, object]:
     for key, value in document.items():
         name = key.replace("-", "_")
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            raise UsageError(f"{key} in {file} is not a setting{f': did you mean {near[0]}?' if near else '.'}")
+            near = near_name(name, known, 0.6)
+            raise UsageError(f"{key} in {file} is not a setting{f': did you mean {near}?' if near else '.'}")
         if name in written:
             raise UsageError(f"{key} in {file} is given twice.")
         written[name] = value
@@ -135,6 +135,6 @@ def _strangers(environment: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(environment):
         if not name.upper().startswith(PREFIX) or name in known or _NOT_OURS.fullmatch(name):
             continue
-        if near := get_close_matches(name.upper(), known, n=1, cutoff=0.85):
-            raise UsageError(f"{name} is not a setting: did you mean {near[0]}?")
+        if near := near_name(name.upper(), known, 0.85):
+            raise UsageError(f"{name} is not a setting: did you mean {near}?")
         yield f"{name} is not a setting and has no effect."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, NoReturn
 
 from ..advice import command
 from ..errors import UsageError
+from ..near_names import near_name
 
 # Commands whose `--json` is for all that they print; that of the others names a file.
 PRINT_JSON = ("doctor", "log")
@@ -58,8 +58,8 @@ class CommandLine(argparse.ArgumentParser):
 
 
 def _near(word: str, known: Iterable[str]) -> str:
-    near = get_close_matches(word, known, n=1, cutoff=0.75)
-    return f": did you mean {near[0]}?" if near else ""
+    near = near_name(word, known, 0.75)
+    return f": did you mean {near}?" if near else ""
 
 
 def one_of(words: Iterable[str]) -> Callable[[str], str]:

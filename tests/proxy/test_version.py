@@ -42,3 +42,10 @@ def test_sources_without_git_say_what_was_built(tmp_path: Path) -> None:
     for name in ("parser", "prompts", "proxy"):
         (tmp_path / name).symlink_to(ROOT / name)
     assert version_in(tmp_path).startswith("tagcall ")
+
+
+def test_the_version_is_that_of_the_installation_which_is_found_first(tmp_path: Path) -> None:
+    for name in ("parser", "prompts", "proxy"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "tagcall-9.8.7.dist-info").mkdir()
+    assert version_in(tmp_path) == "tagcall 9.8.7"

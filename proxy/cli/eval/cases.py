@@ -8,8 +8,8 @@ second, which has as many cases of a category; after results half as many, since
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -35,7 +35,7 @@ CATEGORIES: Mapping[str, str] = {
 # Of these, the ones whose newest entry is a tool's result.
 AFTER_RESULTS = frozenset({"answer", "second_call"})
 
-_FOLDER = files(__package__)
+_FOLDER = Path(__file__).parent
 
 
 class WantedCall(Struct, frozen=True):
