@@ -164,7 +164,8 @@ MOVED_FROM_RESPONSES: Mapping[str, str | None] = dict.fromkeys(("input", "max_ou
 
 def check_parameters(request: Reader, shapes: Shapes, moved: Mapping[str, str | None]) -> None:
     """Raises `RequestError` for a parameter that has not its shape, and for one that is `moved`."""
-    for name, here in moved.items():
+    for name in request.among(moved):
+        here = moved[name]
         if request.get(name) is None:
             continue
         if here is None:
@@ -201,7 +202,7 @@ WISHES: Mapping[str, tuple[JsonValue, ...]] = {
 
 def wishes(request: Reader) -> tuple[str, ...]:
     """The names of those that a request has."""
-    return tuple(name for name, idle in WISHES.items() if request.get(name) not in (None, *idle))
+    return tuple(name for name in request.among(WISHES) if request.get(name) not in (None, *WISHES[name]))
 
 
 def parse_metadata(request: Reader) -> JsonObject:

@@ -7,7 +7,7 @@ docs/reference/errors.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..errors import RequestError
 from .json_body import JsonObject, JsonValue
@@ -96,6 +96,10 @@ class Reader:
 
     def get(self, key: str) -> JsonValue:
         return self._object.get(key)
+
+    def among(self, keys: Iterable[str]) -> Iterator[str]:
+        """Those of `keys` that it has, in their order; some of them may be `null`."""
+        return filter(self._object.__contains__, keys)
 
     def require(self, key: str) -> JsonValue:
         value = self._object.get(key)

@@ -19,8 +19,8 @@ Shapes: TypeAlias = Mapping[str, Shape]
 
 def check(holder: Reader, shapes: Shapes) -> None:
     """Raises `RequestError` for the first member that has not its shape; others are not looked at."""
-    for name, shape in shapes.items():
-        shape(holder, name)
+    for name in holder.among(shapes):
+        shapes[name](holder, name)
 
 
 def flag(holder: Reader, name: str) -> None:
