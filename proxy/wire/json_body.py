@@ -50,16 +50,20 @@ def levels(value: object) -> Iterator[list[object]]:
         level = below
 
 
-def depth_exceeds(value: JsonValue, limit: int) -> bool:
-    """Whether objects and arrays nest deeper than `limit`."""
+def depth_exceeds(value: JsonObject, limit: int) -> bool:
+    """Whether objects and arrays nest deeper than `limit`. They are as orjson makes them."""
     # Of each request, so nothing else is looked at.
-    level = [value] if isinstance(value, (dict, list)) else []
+    level: list[JsonObject | list[JsonValue]] = [value]
     for _ in range(limit):
-        inner = [outer.values() if isinstance(outer, dict) else outer for outer in level]
-        level = [each for values in inner for each in values if isinstance(each, (dict, list))]
+        level = [
+            each
+            for outer in level
+            for each in (outer.values() if type(outer) is dict else outer)
+            if type(each) is dict or type(each) is list
+        ]
         if not level:
             return False
-    return bool(level)
+    return True
 
 
 def has_more(value: object, most: int) -> bool:
@@ -86,7 +90,12 @@ def writes_more(body: bytes, most: int) -> bool:
 
 def openings(body: bytes, start: int = 0, end: int = sys.maxsize) -> int:
     """How many values begin in this part of `body` at most: each is behind a comma or an opening bracket."""
-    return body.count(b",", start, end) + body.count(b"[", start, end) + body.count(b"{", start, end)
+    return body.count(b",", start, end) + brackets(body, start, end)
+
+
+def brackets(body: bytes, start: int = 0, end: int = sys.maxsize) -> int:
+    """How many objects and arrays begin in this part of `body` at most: text may have brackets, too."""
+    return body.count(b"[", start, end) + body.count(b"{", start, end)
 
 
 def well_formed(body: bytes) -> bytes:
@@ -127,6 +136,6 @@ def parse_json_object(body: bytes) -> JsonObject:
             "We could not parse the JSON body of your request. The API expects a JSON object, but what was sent is "
             "not one."
         )
-    if depth_exceeds(value, MAX_DEPTH):
+    if brackets(body) > MAX_DEPTH and depth_exceeds(value, MAX_DEPTH):
         raise RequestError(f"The JSON body of your request nests deeper than {MAX_DEPTH} levels.", code="invalid_value")
     return value
