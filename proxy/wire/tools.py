@@ -271,18 +271,19 @@ class _Collector:
 
 def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
     """`tools` of a request, checked; the order is the client's. `late` are those that its input brings besides."""
-    tools = [*request.objects("tools", max_length=MAX_TOOLS)]
     # What is wrong with them is said first.
-    alone = _collected(tools, ())
+    alone = _collected(request, ())
     brought = [*late]
-    return _collected(tools, brought) if brought else alone
+    return _collected(request, brought) if brought else alone
 
 
-def _collected(tools: Sequence[Reader], late: Sequence[Reader]) -> ToolSet:
+def _collected(request: Reader, late: Sequence[Reader]) -> ToolSet:
     """Most requests have those of the one before."""
-    written = orjson.dumps([[tool.raw for tool in each] for each in (tools, late)])
+    tools = request.array("tools", max_length=MAX_TOOLS) or []
+    written = orjson.dumps([tools, [tool.raw for tool in late]])
     digest = blake2b(written, digest_size=16).digest()
-    return _RECENT.get(digest, partial(collect_tools, tools, late), lambda made: _OBJECTS * len(written))
+    make = partial(collect_tools, request.objects("tools"), late)
+    return _RECENT.get(digest, make, lambda made: _OBJECTS * len(written))
 
 
 def collect_tools(tools: Iterable[Reader], late: Iterable[Reader] = ()) -> ToolSet:
