@@ -18,7 +18,7 @@ IMAGE_KINDS = ("input_image", "image_url")
 # What the `detail` of a file may be. It is how its pages would be drawn, and here it is text.
 FILE_DETAILS = ("auto", "low", "high")
 
-# Whose messages reach the model as text alone.
+# Whose messages reach the model as text alone, and what a client is told of images in them.
 TEXT_ROLES = ("system", "developer", "assistant")
 UNSHOWN_IMAGES = "Images in messages of the system, the developer or the assistant were not shown to the model."
 
@@ -163,9 +163,9 @@ def joined_text(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
-def untold_images(messages: Iterable[Reader]) -> tuple[str, ...]:
-    """What a client is to be told of images in `messages` of others than the user: these are text to the model."""
-    contents = (message.get("content") for message in messages if message.get("role") in TEXT_ROLES)
-    parts = (part for content in contents if isinstance(content, list) for part in content)
-    untold = any(isinstance(part, dict) and part.get("type") in IMAGE_KINDS for part in parts)
-    return (UNSHOWN_IMAGES,) if untold else ()
+def hides_images(message: Reader) -> bool:
+    """Whether there are images in a `message` of another than the user, which is text to the model."""
+    content = message.get("content")
+    if not isinstance(content, list) or message.get("role") not in TEXT_ROLES:
+        return False
+    return any(isinstance(part, dict) and part.get("type") in IMAGE_KINDS for part in content)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
-from itertools import islice
 from typing import Generic, Self, TypeVar
 
 import orjson
@@ -19,6 +18,9 @@ from prompts import Beginnings, Begun, Entry, bytes_taken
 
 from .json_body import JsonValue
 from .reader import Reader
+
+# What a branch of a reader has of its own.
+_CHANGING = (list, dict, set)
 
 
 class ItemReader:
@@ -34,8 +36,10 @@ class ItemReader:
     def branch(self) -> Self:
         """The same, to go on by itself."""
         branched = copy(self)
-        own = ((name, value) for name, value in vars(self).items() if isinstance(value, list | dict | set))
-        vars(branched).update({name: copy(value) for name, value in own})
+        own = vars(branched)
+        for name, value in own.items():
+            if isinstance(value, _CHANGING):
+                own[name] = value.copy()
         return branched
 
 
@@ -59,35 +63,33 @@ class ReadOn(Generic[R]):
     """
 
     def __init__(self, kind: type[R], context: Hashable, values: Sequence[JsonValue], path: str) -> None:
-        self._kind = kind
         self._context = (kind, context)
         self._values = values
         self._path = path
         # Up to the comma behind an item it is what every longer conversation begins with.
         self._written = orjson.dumps(values)
-        self._found = _BEGINNINGS.find(self._context, self._written)
         self._end: R | None = None
-
-    @property
-    def begun(self) -> R | None:
+        self.begun: R | None = None
         """What has read the beginning. It is shared: branch it to go on."""
-        reader = self._found.made.reader if self._found else None
-        return reader if isinstance(reader, self._kind) else None
-
-    @property
-    def known(self) -> int:
+        self.known = 0
         """How many items that are."""
-        return self._found.made.count if self._found else 0
+        self._found = _BEGINNINGS.find(self._context, self._written)
+        if self._found is not None and isinstance(reader := self._found.made.reader, kind):
+            self.begun, self.known = reader, self._found.made.count
 
     def read_all(self) -> None:
         """What is known of the beginning does not hold for this request."""
-        self._found = None
+        self._found = self.begun = None
+        self.known = 0
 
     @property
-    def new(self) -> Iterator[Reader]:
-        """The items behind the beginning. Raises `RequestError` for what is no object."""
-        for index in range(self.known, len(self._values)):
-            yield Reader.of(self._values[index], f"{self._path}[{index}]")
+    def new(self) -> Iterator[tuple[int, JsonValue]]:
+        """The items behind the beginning, with their places."""
+        return enumerate(self._values[self.known :], self.known)
+
+    def reader(self, index: int, item: JsonValue) -> Reader:
+        """Raises `RequestError` for what is no object."""
+        return Reader.of(item, f"{self._path}[{index}]")
 
     def begin(self, fresh: Callable[[], R]) -> R:
         """What is to read the items next: what has read the beginning, or a `fresh` one."""
@@ -95,12 +97,11 @@ class ReadOn(Generic[R]):
 
     def read(self, reader: R) -> None:
         """Lets `reader` read them. Raises `RequestError`."""
-        new, newest = self.new, len(self._values) - 1
-        for item in islice(new, max(0, newest - self.known)):
-            reader.add(item)
-        self._end = reader.branch() if newest > self.known else None
-        for item in new:
-            reader.add(item)
+        newest = len(self._values) - 1
+        for index, item in self.new:
+            if index == newest > self.known:
+                self._end = reader.branch()
+            reader.add(self.reader(index, item))
 
     def keep(self) -> None:
         """Nothing is wrong with what was read."""

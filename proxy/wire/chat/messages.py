@@ -14,7 +14,7 @@ from prompts import AssistantText, Guidance, PastCall, ToolResult, UserTurn
 
 from ...errors import RequestError
 from ...ids import shown_id
-from ..content import joined_text, parse_parts, untold_images
+from ..content import UNSHOWN_IMAGES, hides_images, joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
 from ..pairing import REORDERED, Paired, paired
@@ -67,7 +67,8 @@ class Messages(ItemReader):
 
     def _note(self, message: Reader, role: str) -> None:
         """What is looked at besides the conversation."""
-        self.warnings.update(untold_images([message]))
+        if hides_images(message):
+            self.warnings.add(UNSHOWN_IMAGES)
         if role in ("tool", "function"):
             return
         if isinstance(name := message.get("name"), str | None):

@@ -16,7 +16,7 @@ from prompts import AssistantText, Guidance, PastCall, Text, ToolResult, UserTur
 from ...contracts import PHASES, WireObject
 from ...errors import RequestError
 from ...ids import shown_id
-from ..content import joined_text, parse_parts, untold_images
+from ..content import UNSHOWN_IMAGES, hides_images, joined_text, parse_parts
 from ..custom_tools import wrap_input
 from ..json_body import JsonValue
 from ..pairing import Paired, missing_result, paired
@@ -141,7 +141,8 @@ class InputItems(ItemReader):
         """What is looked at besides the conversation."""
         if item.get("type") in BRINGING:
             self.bringing.append(item)
-        self.warnings.update(untold_images([item]))
+        if hides_images(item):
+            self.warnings.add(UNSHOWN_IMAGES)
 
     def continues(self, history: History) -> bool:
         """Whether this may stand for the beginning of a request that continues `history`."""
@@ -317,11 +318,14 @@ def referred_id(item: JsonValue) -> str | None:
 
 def referred_ids(value: JsonValue) -> tuple[str, ...]:
     """The ids of all references among the items in `value`; nothing else of it is looked at."""
-    items = value if isinstance(value, list) else []
     # Most items say what they are, by a type or at least a role, and no more need be looked at.
-    kinds = ((item, item.get("type", item.get("role"))) for item in items if isinstance(item, dict))
-    unclear = (item for item, kind in kinds if kind in (None, "item_reference"))
-    return tuple(identifier for item in unclear if (identifier := referred_id(item)) is not None)
+    return tuple(
+        identifier
+        for item in (value if isinstance(value, list) else ())
+        if isinstance(item, dict)
+        and item.get("type", item.get("role")) in (None, "item_reference")
+        and (identifier := referred_id(item)) is not None
+    )
 
 
 class Input:
@@ -347,10 +351,11 @@ class Input:
         if (begun := self._items.begun) and not begun.continues(history):
             self._items.read_all()
         begun = self._items.begun
-        for item in (*(begun.bringing if begun else _stored(history)), *self._items.new):
-            if item.get("type") in BRINGING:
-                item.require("tools")
-                yield from item.objects("tools")
+        for item in begun.bringing if begun else _stored(history):
+            yield from _brought_by(item)
+        for index, value in self._items.new:
+            if not isinstance(value, dict) or value.get("type") in BRINGING:
+                yield from _brought_by(self._items.reader(index, value))
 
     def read(self, tools: ToolSet, history: History) -> tuple[Paired, Collection[str]]:
         """What the items say behind those of `history` and beside these `tools`, and what the client is told of it."""
@@ -359,7 +364,7 @@ class Input:
         items = self._items.begin(partial(_behind, history, tools))
         items.tools = tools
         self._items.read(items)
-        _check_triggers([*self._items.new][:-1])
+        _check_triggers([*self._items.new][:-1], "input")
         if self._value is None and not _goes_on(self._request):
             raise missing("input")
         if self._value in ("", []) and not _goes_on(self._request):
@@ -380,6 +385,13 @@ class Input:
         if not (history.items or history.referred):
             self._items.keep()
         return conversation, sorted(items.warnings)
+
+
+def _brought_by(item: Reader) -> Iterator[Reader]:
+    """The tools that an item brings, if it is of such a kind."""
+    if item.get("type") in BRINGING:
+        item.require("tools")
+        yield from item.objects("tools")
 
 
 def _behind(history: History, tools: ToolSet) -> InputItems:
@@ -406,12 +418,14 @@ def ends_with_trigger(value: JsonValue) -> bool:
     return isinstance(value, list) and bool(value) and is_trigger(value[-1])
 
 
-def _check_triggers(items: Iterable[Reader]) -> None:
-    """`items` may ask for no summary."""
-    for item in items:
-        if is_trigger(item.raw):
+def _check_triggers(items: Iterable[tuple[int, JsonValue]], param: str) -> None:
+    """`items`, with their places in `param`, may ask for no summary."""
+    for index, item in items:
+        if is_trigger(item):
             raise RequestError(
-                "A 'compaction_trigger' must be the last item of 'input'.", code="invalid_value", param=item.path
+                "A 'compaction_trigger' must be the last item of 'input'.",
+                code="invalid_value",
+                param=f"{param}[{index}]",
             )
 
 
@@ -430,5 +444,5 @@ def check_added(request: Reader, history: History, *, max_length: int) -> None:
     added = [*request.objects("items", max_length=max_length)]
     for item in added:
         items.add(item)
-    _check_triggers(added)
+    _check_triggers(enumerate(item.raw for item in added), "items")
     items.check_outputs()
