@@ -71,7 +71,7 @@ class JsonStream:
     def __init__(self, key: str | None) -> None:
         self._state = _State.BEGINNING
         self._scanner = ValueScanner()
-        self._restored = Chain([JsonUnescaper(), Mask(key)])
+        self._restored = Chain(JsonUnescaper(), Mask(key))
         # A token that is not whole yet.
         self._token = ""
 

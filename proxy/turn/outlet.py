@@ -92,26 +92,27 @@ class LeftText:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._is_one_message = True
-        self._has_block = False
+        # How many pieces stand in front of the first block.
+        self._before_block: int | None = None
         self.is_answer = False
-        """It says more than that a call comes."""
+        """It says more than that a call comes, whatever its text is."""
 
     def note(self, event: TurnEvent) -> None:
         if isinstance(event, AnswerText):
             if len(self._pieces) < _COMPARED:
                 self._pieces.append(event.text)
-            if self._has_block and not event.text.isspace():
-                self.is_answer = True
         elif isinstance(event, AnswerMessageEnded):
             self._is_one_message = False
 
     def pass_block(self) -> None:
-        self._has_block = True
+        if self._before_block is None:
+            self._before_block = len(self._pieces)
 
     @property
     def said(self) -> Said:
-        text = "".join(self._pieces)
-        is_preface = self._has_block and not self.is_answer and len(text) <= MAX_PREFACE
+        text, begun = "".join(self._pieces), self._before_block
+        behind = "" if begun is None else "".join(self._pieces[begun:]).strip()
+        is_preface = begun is not None and not (self.is_answer or behind) and len(text) <= MAX_PREFACE
         compares = self._is_one_message and len(self._pieces) < _COMPARED
         return Said(shown=bool(text), beginning=text if compares else "", preface=text if is_preface else "")
 

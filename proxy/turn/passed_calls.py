@@ -114,7 +114,7 @@ class PassedCalls:
             reason = "the answer was cut in the middle of it"
             self.fail(CallMalformed(reason, raw, call.index, meant=is_markup(call.raw)), cut=cut)
             return
-        self._text.pass_blank(call.before)
+        self._text.go_on(call.before)
         read = self._gate.read(call)
         showing = None if self._outlet.leaving == call.index else self._gate.showing(read, self._text.before)
         shown = showing.is_shown() if showing else False
@@ -283,7 +283,7 @@ class PassedCalls:
 
     def fail(self, block: CallMalformed, *, cut: bool) -> None:
         """A block that cannot be read."""
-        self._text.pass_blank(block.before)
+        self._text.go_on(block.before)
         self._text.flush(ends=False)
         self._outlet.speak()
         begun, self._begun = self._begun, None

@@ -113,17 +113,17 @@ class Reading:
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
         # A model that is faster than its reader fills a batch with pieces: read as one they cost what one costs.
-        text: list[str] = []
+        text = ""
         for event in batch:
             if isinstance(event, TextPiece):
-                text.append(event.text)
+                text += event.text
                 continue
             if text:
-                self._read("".join(text))
-                text.clear()
+                self._read(text)
+                text = ""
             self._other(event)
         if text:
-            self._read("".join(text))
+            self._read(text)
         return self._outlet.take()
 
     def finish(self, error: BackendError | None = None) -> list[TurnEvent]:

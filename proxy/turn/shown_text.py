@@ -96,7 +96,7 @@ class ShownText:
     def show_block(self, raw: str) -> None:
         """A block that is no call is shown as it is. Flushed, for a tag in it ends with it."""
         self.flush(ends=False)
-        self._go_on()
+        self.go_on()
         self.block_is_text = True
         self._notation.pass_by(raw)
         self._say(raw)
@@ -106,7 +106,7 @@ class ShownText:
         """A block that is no call and no quotation: nobody is shown markup. Whether it was taken out."""
         if self._streams_json:
             # It may be in a string of the JSON that is asked for, and if that is leaving it is.
-            self._go_on()
+            self.go_on()
             self._say(raw)
             return False
         if self._outlet.reason is Reason.OUTPUT_INVALID:
@@ -122,15 +122,12 @@ class ShownText:
             self._notation.pass_out()
         self._notation.pass_call(name)
 
-    def pass_blank(self, blank: str) -> None:
-        """White space stood here that is no text."""
-        self._go_on(blank)
-
-    def _go_on(self, text: str = BLOCK) -> None:
+    def go_on(self, text: str = BLOCK) -> None:
+        """A block stood here, or white space that is no text."""
         self.before = (self.before + text)[-CONTEXT:]
 
     def _pass(self) -> None:
-        self._go_on()
+        self.go_on()
         self._outlet.left.pass_block()
         self.block_is_text = False
 
@@ -139,26 +136,34 @@ class ShownText:
         return self._outlet.reason is Reason.OUTPUT_INVALID and self.leaves_json
 
     def _say(self, text: str) -> None:
-        if self._outlet.reason is Reason.OUTPUT_INVALID:
-            self._written.append(text)
-            if self._json is not None and self._streams_json:
-                self._let(self._json.feed(text))
-                if not self.is_no_json:
-                    return
-                text = self.written
+        if self._outlet.reason is not None:
+            text = self._but_json(text)
         self._put(self._visible.feed(text))
+
+    def _but_json(self, text: str) -> str:
+        """`text`, but for what leaves as the JSON that it has to be."""
+        if self._outlet.reason is not Reason.OUTPUT_INVALID:
+            return text
+        self._written.append(text)
+        if self._json is None or not self._streams_json:
+            return text
+        self._let(self._json.feed(text))
+        return self.written if self.is_no_json else ""
 
     def _let(self, text: str) -> None:
         if text:
             self._outlet.let(AnswerText(text, self.phase))
 
     def _put(self, text: str) -> None:
-        if not text:
-            return
-        self._outlet.put(AnswerText(text, self.phase))
+        if text:
+            self._outlet.put(AnswerText(text, self.phase))
+            if self._outlet.reason is not None:
+                self._speak_unless_echo()
+
+    def _speak_unless_echo(self) -> None:
+        """What is kept leaves, if it is no beginning of an echo."""
         if self._outlet.reason is Reason.ECHO:
             said = _on_one_line(self._outlet.kept_text)
-            # What is kept leaves, if it is no beginning of an echo.
             if not any(echo.startswith(said) for echo in self._echoes):
                 self._outlet.speak()
 

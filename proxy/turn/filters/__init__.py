@@ -10,6 +10,7 @@ stop_strings   all text from a stop string on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Protocol
 
 from .masking import Mask, masked, places
@@ -45,25 +46,21 @@ class TextFilter(Protocol):
 
 
 class Chain:
-    """`filters` as one: what the first lets through is fed to the second, and so on."""
+    """Two filters as one: what the first lets through is fed to the second."""
 
-    __slots__ = ("_filters",)
+    __slots__ = ("_first", "_second")
 
-    def __init__(self, filters: Sequence[TextFilter]) -> None:
-        self._filters = filters
+    def __init__(self, first: TextFilter, second: TextFilter) -> None:
+        self._first = first
+        self._second = second
 
     def feed(self, text: str) -> str:
-        for each in self._filters:
-            text = each.feed(text)
-        return text
+        return self._second.feed(self._first.feed(text))
 
     def flush(self) -> str:
-        text = ""
-        for each in self._filters:
-            text = each.feed(text) + each.flush()
-        return text
+        return self._second.feed(self._first.flush()) + self._second.flush()
 
 
 def chained(filters: Sequence[TextFilter]) -> TextFilter:
-    """`filters` as one."""
-    return filters[0] if len(filters) == 1 else Chain(filters)
+    """`filters`, of which there is one at least, as one."""
+    return reduce(Chain, filters)

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
@@ -134,10 +133,8 @@ def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
     return rule
 
 
-class _Place(Enum):
-    START = "the start of a line"
-    LINE = "a line that passes"
-    GONE = "a line that is taken out"
+# In the text: at the start of a line, in one that passes, or in one that is taken out.
+_Place = Literal["start", "line", "gone"]
 
 
 class OwnNotation:
@@ -151,7 +148,7 @@ class OwnNotation:
         self._count = count
         self.took: set[Reason] = set()
         """What was taken out."""
-        self._place = _Place.START
+        self._place = "start"
         self._begun = ""
         self._at = Position()
         # What was taken out takes the white space behind it along.
@@ -159,7 +156,7 @@ class OwnNotation:
 
     def feed(self, text: str) -> str:
         """The text that may be shown now."""
-        if self._place is _Place.LINE and "\n" not in text:
+        if self._place == "line" and "\n" not in text:
             if self._at.code:
                 self._at.code.feed(text)
             return text
@@ -171,37 +168,37 @@ class OwnNotation:
 
     def begin(self) -> None:
         """What comes next is another message."""
-        self._place, self._eats = _Place.START, False
+        self._place, self._eats = "start", False
         self._at.begins, self._at.headed = True, False
 
     def pass_by(self, block: str) -> None:
         """A block was shown as it is."""
-        self._place, self._at.begins, self._eats = _Place.LINE, False, False
+        self._place, self._at.begins, self._eats = "line", False, False
         if self._at.code:
             self._at.code.feed(block)
 
     def pass_out(self) -> None:
         """A block stood here that nobody is shown."""
-        self._place, self._eats = _Place.START, True
+        self._place, self._eats = "start", True
 
     def pass_call(self, name: str) -> None:
         """A call of that name stood here."""
         # Or as the parser would have ended the reading, had it seen the call.
         self._at.called |= {name.casefold(), "tool"}
-        self._place, self._at.begins, self._at.code = _Place.START, False, CodeState()
+        self._place, self._at.begins, self._at.code = "start", False, CodeState()
 
     def _read(self, text: str, *, last: bool) -> str:
         self._begun = ""
         said: list[str] = []
         while text:
-            if self._place is _Place.START:
+            if self._place == "start":
                 text = self._start(text, said, last=last)
                 continue
             end = text.find("\n") + 1 or len(text)
-            if self._place is _Place.LINE:
+            if self._place == "line":
                 self._say(text[:end], said)
             if text[end - 1] == "\n":
-                self._place = _Place.START
+                self._place = "start"
             text = text[end:]
         return "".join(said)
 
@@ -224,14 +221,14 @@ class OwnNotation:
             if found and not last:
                 self._begun = text
                 return ""
-        self._place, self._at.begins, self._eats = _Place.LINE, False, False
+        self._place, self._at.begins, self._eats = "line", False, False
         return text
 
     def _take_out(self, found: Found, text: str) -> str:
         self._count(found.what)
         self.took.add(found.what)
         if found.end is None:
-            self._place = _Place.GONE
+            self._place = "gone"
             return text
         self._eats = True
         if found.what is Reason.HEADER:
