@@ -6,7 +6,10 @@ found by a conversation that begins with all of it: nobody is given what he did 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable
+from itertools import accumulate
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -19,6 +22,8 @@ V = TypeVar("V")
 
 # Conversations of which something is kept, at most: each is compared with each request.
 _MOST = 64
+
+_size = attrgetter("size")
 
 
 class Begun(Struct, Generic[W, V], frozen=True):
@@ -42,8 +47,12 @@ class Beginnings(Generic[W, V]):
 
     def find(self, context: Hashable, whole: W) -> Begun[W, V] | None:
         """What is known of the longest beginning of `whole`, which may be all of it."""
-        found = [begun for begun in self._kept if begun.context == context and _begins(whole, begun.beginning)]
-        return max(found, key=lambda begun: len(begun.beginning), default=None)
+        found: Begun[W, V] | None = None
+        longest = -1
+        for begun in self._kept:
+            if longest < len(begun.beginning) and begun.context == context and _begins(whole, begun.beginning):
+                found, longest = begun, len(begun.beginning)
+        return found
 
     def keep(self, new: Begun[W, V], instead: Begun[W, V] | None = None) -> None:
         """Of a conversation that goes on only the `new` beginning is kept, `instead` of the one that was found."""
@@ -51,16 +60,14 @@ class Beginnings(Generic[W, V]):
             return
         kept = [begun for begun in self._kept if begun is not instead]
         kept.insert(0, new)
-        room, count = self._most, 0
-        while count < len(kept) and kept[count].size <= room:
-            room -= kept[count].size
-            count += 1
-        self._kept = tuple(kept[: min(count, _MOST)])
+        # What each takes with all that are newer.
+        taken = [*accumulate(map(_size, kept[:_MOST]))]
+        self._kept = tuple(kept[: bisect_right(taken, self._most)])
 
     @property
     def bytes(self) -> int:
         """What it takes now."""
-        return sum(begun.size for begun in self._kept)
+        return sum(map(_size, self._kept))
 
 
 def _begins(whole: W, beginning: W) -> bool:
