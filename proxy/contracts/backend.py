@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from functools import cached_property
 from operator import add, attrgetter, sub
 from typing import Any, Protocol, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from prompts import Item, Part
 
@@ -89,8 +89,7 @@ class Sampling(Struct, frozen=True):
 LineListener = Callable[[float, bool, Mapping[str, Any]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True, dict=True, eq=False):
     """All that a text backend is given. `effort` and `summary` are the Responses API's reasoning values.
 
     The conversation comes in two forms: `developer` with `parts`, or `head` with `items`, as messages. What is not
@@ -115,7 +114,7 @@ class Prompt:
     items: Sequence[Item] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: Sampling = Sampling()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     tier: str | None = None
@@ -125,9 +124,17 @@ class Prompt:
     key_habit: str | None = None
     bare_head: str | None = None
     toolless: bool = False
-    listener: LineListener | None = field(default=None, compare=False, repr=False)
+    listener: LineListener | None = None
     """Told each message that the backend exchanges for this, where it speaks in JSON-RPC lines; does not raise."""
-    continuation: Continuation = field(default_factory=Continuation, compare=False, repr=False)
+    continuation: Continuation = field(default_factory=Continuation)
+
+    @cached_property
+    def said(self) -> Sequence[Item]:
+        """The `items` that somebody said, without lines of ours, which stand at the end."""
+        items = [*self.items]
+        while items and items[-1].ours is not None:
+            items.pop()
+        return items
 
 
 # What a message of the model is to the one who reads it, where the model says so (the Responses API's `phase`).

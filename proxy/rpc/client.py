@@ -229,30 +229,38 @@ class RpcClient:
         It waits for its place, and is sent again while the other side is overloaded.
         """
         async with self._limit:
-            return await _within(deadline, method, self._request_patiently(method, params, traceparent))
+            # Sent before its deadline is set.
+            answer = self._send(method, params, traceparent)
+            return await _within(deadline, method, self._patiently(answer, method, params, traceparent))
 
     async def request_at_once(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
         """As `request`, but past the limit and only once: any answer tells enough."""
-        return await _within(deadline, method, self._request_once(method, params))
+        return await _within(deadline, method, self._send(method, params))
 
-    async def _request_patiently(self, method: str, params: RpcObject | None, traceparent: str) -> RpcObject:
+    async def _patiently(
+        self, answer: Awaitable[RpcObject], method: str, params: RpcObject | None, traceparent: str
+    ) -> RpcObject:
         for retry in range(OVERLOAD_RETRIES):
             try:
-                return await self._request_once(method, params, traceparent)
+                return await answer
             except RpcAnswerError as error:
                 if error.code != OVERLOADED:
                     raise
             await asyncio.sleep(OVERLOAD_BACKOFF * 2**retry * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter is no secret
-        return await self._request_once(method, params, traceparent)
+            answer = self._send(method, params, traceparent)
+        return await answer
 
-    async def _request_once(self, method: str, params: RpcObject | None, traceparent: str = "") -> RpcObject:
+    def _send(self, method: str, params: RpcObject | None, traceparent: str = "") -> Awaitable[RpcObject]:
+        """The answer to what has been sent, which has to be waited for."""
         self._check_open()
         number, line = self._connection.send_request(method, params, traceparent)
-        answer: asyncio.Future[RpcObject] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._waiting[number] = asyncio.get_running_loop().create_future()
         self._put(line)
+        return self._answer_to(number)
+
+    async def _answer_to(self, number: int) -> RpcObject:
         try:
-            return await answer
+            return await self._waiting[number]
         finally:
             del self._waiting[number]
 

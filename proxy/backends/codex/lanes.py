@@ -78,16 +78,17 @@ class HeldThread(Struct, eq=False):
     def say(self, prompt: Prompt) -> Unsaid:
         """What of the prompt's conversation it does not hold yet. Raises `BackendError` when that is too long."""
         *_, outputs = self.identity
-        said = conversation(prompt)
-        new = said[self.count :]
-        last = max((place for place, item in enumerate(new) if not is_asked(item, outputs=outputs)), default=-1)
+        new = prompt.said[self.count :]
+        asked = len(new)
+        while asked and is_asked(new[asked - 1], outputs=outputs):
+            asked -= 1
         reminds = self._reminds(prompt)
-        ours = [item for item in prompt.items[len(said) :] if reminds or item.ours is not OwnLine.REMINDER]
-        newest = [part for item in (*new[last + 1 :], *ours) for part in item.parts]
+        ours = [item for item in prompt.items[len(prompt.said) :] if reminds or item.ours is not OwnLine.REMINDER]
+        newest = [part for item in (*new[asked:], *ours) for part in item.parts]
         # What stands in the thread has no such limit.
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
-        return Unsaid(new[: last + 1], newest, self.tiered, outputs)
+        return Unsaid(new[:asked], newest, self.tiered, outputs)
 
     def fits(self, wanted: Identity, *, toolless: bool) -> bool:
         """Whether it was given at its start what a prompt wants; one that is `toolless` may find tools beside that.
@@ -100,7 +101,7 @@ class HeldThread(Struct, eq=False):
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
-        said = conversation(prompt)
+        said = prompt.said
         if OwnLine.REMINDER not in [item.ours for item in prompt.items[len(said) :]]:
             return False
         behind = self.characters + weight(said[self.count :]) - (self.reminded_at or 0)
@@ -110,7 +111,7 @@ class HeldThread(Struct, eq=False):
         """It holds the prompt's conversation now, and the answer of this meaning, which the turn of this id gave; its
         tokens in all are `usage`.
         """
-        items = conversation(prompt)
+        items = prompt.said
         reminds = self._reminds(prompt)
         self.characters += weight(items[self.count :]) + (usage - self.usage).output_tokens * _TOKEN
         if reminds:
@@ -135,14 +136,6 @@ def identity(prompt: Prompt, *, outputs: bool = False) -> Identity:
     results: as outputs of tools or not.
     """
     return prompt.owner, prompt.model, prompt.head, prompt.verbosity, outputs
-
-
-def conversation(prompt: Prompt) -> Sequence[Item]:
-    """What somebody said, without lines of ours, which stand at the end."""
-    end = len(prompt.items)
-    while end and prompt.items[end - 1].ours is not None:
-        end -= 1
-    return [*prompt.items[:end]]
 
 
 def weight(items: Sequence[Item]) -> int:
@@ -185,7 +178,7 @@ class Lanes(Struct):
 
     def _find(self, prompt: Prompt, outputs: bool) -> tuple[HeldThread | None, str]:
         """That lane, and why it is this one or none."""
-        items = conversation(prompt)
+        items = prompt.said
         wanted = identity(prompt, outputs=outputs)
         alike = [lane for lane in self._idle if lane.fits(wanted, toolless=prompt.toolless)]
         # Something must be old, and something new, or codex would have nothing to answer.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import structlog
+from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
 
 from prompts import Text

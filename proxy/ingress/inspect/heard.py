@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Self
+
+from msgspec.structs import replace
 
 from ...backends.wrapped import WrappedBackend
 from ...contracts import BackendEvent, Prompt, TextBackend

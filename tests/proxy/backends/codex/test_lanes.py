@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from parser import Tool, ToolRegistry
 from prompts import (
@@ -51,7 +51,7 @@ def prompt(*entries: Entry, choice: ChoiceMode = ChoiceMode.AUTO, **changes: obj
     transcript = Transcript(entries, "Be brief.")
     turn = render_turn(transcript, TOOLS, ToolChoice(choice), parallel=True, profile=FRONTIER)
     made = Prompt("m", turn.developer, turn.parts, head=turn.head, items=turn.items, bare_head=turn.bare_head)
-    return replace(made, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+    return replace(made, **changes)
 
 
 def lane(asked: Prompt, answer: Sequence[AssistantText | PastCall], thread: str = "t") -> HeldThread:
@@ -276,7 +276,7 @@ def summed_up(*entries: Entry, instructions: str = "Be brief.", **changes: objec
     made = Prompt(
         "m", turn.developer, turn.parts, head=turn.head, items=turn.items, bare_head=turn.bare_head, toolless=True
     )
-    return replace(made, **changes)  # type: ignore[arg-type]  # names are checked by the dataclass
+    return replace(made, **changes)
 
 
 def test_a_request_without_tools_goes_on_behind_the_calls_of_its_conversation() -> None:

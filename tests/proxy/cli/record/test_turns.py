@@ -27,7 +27,7 @@ async def test_a_turn_passes_as_it_is_and_is_noted() -> None:
         assert await read_turn(backend, prompt("hi")) == WHOLE
     (turn,) = request.turns
     assert events(turn) == WHOLE
-    assert turn.prompt == prompt("hi")
+    assert turn.prompt.parts == prompt("hi").parts
     assert turn.begun <= turn.told[0][0] <= turn.told[-1][0] <= turn.over
     assert (turn.left_early, turn.error, turn.stopped) == (False, None, False)
 
