@@ -129,6 +129,7 @@ INSIDE: Mapping[str, Sequence[str]] = {
         "ingress/background/test_jobs.py",
         "ingress/background/test_leases.py",
         "ingress/test_connections.py",
+        "ingress/test_deadline.py",
         "ingress/test_delivery.py",
         "ingress/test_event_stream.py",
         "ingress/test_following.py",

@@ -3,7 +3,7 @@
 Of every request
 
     http          the order in which it passes through all this
-    connections   how many connections there are, and how long a request's head may take
+    connections   how many connections there are, and how long a request's head may take; deadline: its clock
     admission     Host, Origin and key: decided from the head alone, before body and work
     key_ring      the keys, and whose they are; rate_limits: what each may use in a minute
     balancer      what a balancer in front is told: whom to ask instead

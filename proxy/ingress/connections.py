@@ -1,7 +1,7 @@
 """Connections: how many there may be, and how long they may say nothing, or not all of a request's head.
 
 aiohttp limits none of it: a head that never ends keeps its connection for ever. So each of its connections stands
-behind one of ours, which passes everything on and holds a clock.
+behind one of ours, which passes everything on and has a deadline.
 
     silent ---first byte---> head ---all of it---> body ---all of it---> request ---answered---> waiting ---> head
        | closed after           | 408 after HEAD_DEADLINE                                           | closed when
@@ -38,6 +38,7 @@ from ..errors import ApiError, RequestError
 from .admission import owner_of
 from .balancer import asks_in, second_try
 from .bodies import error_reply, fault
+from .deadline import Deadline
 
 # Addresses of trusted proxies.
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -123,7 +124,7 @@ class Connection(asyncio.Protocol):
         self._pool = pool
         self._inner: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
-        self._clock: asyncio.TimerHandle | None = None
+        self._deadline = Deadline()
         self._unread_clock: asyncio.TimerHandle | None = None
         self._silent = True
         self._serving = False
@@ -143,7 +144,7 @@ class Connection(asyncio.Protocol):
         """A request is whole but for its body, which has a deadline of its own."""
         self._serving = True
         self.rests()
-        self._stop_clock()
+        self._deadline.lift()
 
     def works(self) -> None:
         """Its client waits for the server: a request is whole, or a turn runs on its WebSocket."""
@@ -174,7 +175,7 @@ class Connection(asyncio.Protocol):
         if self._upgraded and self._transport is not None:
             self._transport.write(TRY_AGAIN_LATER)
             self._close()
-        elif self._serving or (self._clock is not None and not self._silent):
+        elif self._serving or (self._deadline.is_set and not self._silent):
             self._end(TOO_MANY)
         else:
             # It asks nothing, and would take an answer for that to its next request.
@@ -191,16 +192,16 @@ class Connection(asyncio.Protocol):
             case Room.OPEN:
                 self._inner = self._make()
                 self._inner.connection_made(transport)
-                self._start_clock(self._pool.first_byte_deadline, self._close)
+                self._deadline.set(self._pool.first_byte_deadline, self._close)
             case Room.REFUSED:
-                self._start_clock(self._pool.head_deadline, partial(self._end, TOO_MANY))
+                self._deadline.set(self._pool.head_deadline, partial(self._end, TOO_MANY))
             case Room.DROPPED:
                 self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._inner is None and HEALTH.match(data) and self._transport is not None:
             self._only_health = True
-            self._stop_clock()
+            self._deadline.lift()
             self._inner = self._make()
             self._inner.connection_made(self._transport)
         if self._inner is None:
@@ -213,9 +214,9 @@ class Connection(asyncio.Protocol):
             self.rests()  # anew: more of a body, or a frame, has come
         if self._silent and begins:
             self._silent = False
-            self._stop_clock()
-        if begins and not self._serving and self._clock is None:
-            self._start_clock(self._pool.head_deadline, partial(self._end, TOO_SLOW))
+            self._deadline.lift()
+        if begins and not self._serving and not self._deadline.is_set:
+            self._deadline.set(self._pool.head_deadline, partial(self._end, TOO_SLOW))
             self.rests()
         self._inner.data_received(data)
 
@@ -250,19 +251,11 @@ class Connection(asyncio.Protocol):
             self._unread_clock = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_clock()
+        self._deadline.end()
         self._stop_unread_clock()
         self._pool.forget(self)
         if self._inner is not None:
             self._inner.connection_lost(exc)
-
-    def _start_clock(self, seconds: float, then: Callable[[], None]) -> None:
-        self._clock = asyncio.get_running_loop().call_later(seconds, then)
-
-    def _stop_clock(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
-            self._clock = None
 
     def _end(self, error: ApiError, head: bytes = b"") -> None:
         if self._transport is not None and not self._transport.is_closing():
