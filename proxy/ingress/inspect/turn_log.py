@@ -9,6 +9,9 @@ Requests that go on from one another are one group: the conversation of an earli
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
+from itertools import accumulate
+from operator import xor
 
 from prompts import Text, UserTurn
 
@@ -56,15 +59,15 @@ class TurnLog:
 
     def _find_group(self, record: TurnRecord, request: TurnRequest, owner: str) -> None:
         # Python's own hash is keyed anew in each process: it tells nothing of the text, and nobody finds collisions.
-        at = hash((owner, request.model))
-        for entry in request.transcript.entries:
-            record.group = self._groups.get(at, record.group)
-            try:
-                at = hash((at, entry))
-            except TypeError:  # an entry that is a table
-                return
-        record.end = at
-        self._groups[at] = record.group
+        placed = map(hash, enumerate(request.transcript.entries))
+        begun: list[int] = []
+        with suppress(TypeError):  # an entry that is a table: what stands in front of it tells enough
+            begun.extend(accumulate(placed, xor, initial=hash((owner, request.model))))
+            record.end = begun.pop()
+        # That of the longest beginning.
+        record.group = next(filter(None, map(self._groups.get, reversed(begun))), record.group)
+        if record.end is not None:
+            self._groups[record.end] = record.group
 
     def _grow(self, record: TurnRecord, size: int) -> None:
         if record.kept is None:
