@@ -37,7 +37,7 @@ from ..turn import answer_request
 from ..wire.builder import AnswerBuilder, WireEvent
 from .bodies import fault, json_reply
 from .event_stream import EventStream, StreamSink
-from .inspect import INSPECTION, TurnRecord, running
+from .inspect import INSPECTION, TurnRecord
 from .metrics import METRICS
 from .models import MODELS
 from .rate_limits import RATE_LIMITS
@@ -153,7 +153,10 @@ async def _deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: 
     builder = exchange.builder
     try:
         async with sink.open(app[INSPECTION].noted(builder, record)):
-            last, error = await _send_all_but_the_last(app, exchange, sink, entry, record)
+            try:
+                last, error = await _send_all_but_the_last(app, exchange, sink, entry, record)
+            finally:
+                record.close(time.monotonic())  # telling its end may take longer
             await sink.finish(last, error)
     except ConnectionError:
         raise
@@ -179,7 +182,7 @@ async def _send_all_but_the_last(
     """Runs the turn. Returns its last events, once it is closed, and what they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
     app[MODELS].look()
-    with app[METRICS].turn(entry.turn) as clock, running(record):
+    with app[METRICS].turn(entry.turn) as clock:
         backend = app[INSPECTION].overheard(app[BACKEND], record)
         turn = answer_request(exchange.turn, backend, app[TURN_OPTIONS], entry.turn, mint=exchange.mint)
         batches = turn if cancellation is None else cancellation.cut(turn)

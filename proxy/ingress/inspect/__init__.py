@@ -13,7 +13,7 @@ page             the routes: the page, its files, the turns as JSON and as an ev
 static           the page itself, as browsers read it
 """
 
-from .inspection import INSPECTION, Inspection, PageOptions, SaveTurn, running
+from .inspection import INSPECTION, Inspection, PageOptions, SaveTurn
 from .record import TurnRecord, TurnState
 from .turn_log import TurnLog
 from .turn_transcript import HeardTurn, KeptWords, LeftEvents
@@ -29,5 +29,4 @@ __all__ = [
     "TurnLog",
     "TurnRecord",
     "TurnState",
-    "running",
 ]

@@ -63,13 +63,4 @@ class Inspection:
         return OverheardBackend(backend, record) if self.log.keeps_words else backend
 
 
-@contextmanager
-def running(record: TurnRecord) -> Iterator[None]:
-    """The turn lasts as long as this; telling its end may take longer."""
-    try:
-        yield
-    finally:
-        record.close(time.monotonic())
-
-
 INSPECTION = web.AppKey("inspection", Inspection)
