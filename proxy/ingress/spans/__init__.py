@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -60,19 +60,14 @@ def add_spans(app: web.Application, provider: str, environ: Mapping[str, str] = 
     app.cleanup_ctx.append(leave)
 
 
-@contextmanager
 def spanned(
     app: web.Application, entry: RequestLog, asked: TurnRequest, model: str, builder: AnswerBuilder
-) -> Iterator[AnswerBuilder]:
+) -> AbstractContextManager[AnswerBuilder]:
     """One turn, as a span where spans are wanted. `model` is the one that answers what was `asked`; the builder that is
     given in place of `builder` is to make the answer.
     """
     spans = app[SPANS]
-    if spans is None:
-        yield builder
-        return
-    with spans.turn(entry, asked, model, builder) as heard:
-        yield heard
+    return nullcontext(builder) if spans is None else spans.turn(entry, asked, model, builder)
 
 
 __all__ = ["SPANS", "add_spans", "spanned"]
