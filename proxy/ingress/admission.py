@@ -17,7 +17,7 @@ from ..errors import RequestError
 from ..wire.reader import shown
 from .key_ring import KeyRing, digest_of
 
-# Whoever puts something here asks for this owner.
+# Whoever puts something here asks for this owner: that of its key, once a request is let in.
 OWNER: web.RequestKey[str] = web.RequestKey("owner", str)
 
 # The names of this machine that need no look at an address.

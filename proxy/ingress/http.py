@@ -17,7 +17,7 @@ from ..ids import mint_id
 from ..tracing import CLIENT_REQUEST, CURRENT, trace_of
 from ..turn import TurnOptions, sentence_of
 from .activity import Activity
-from .admission import Admission, owner_of
+from .admission import OWNER, Admission, owner_of
 from .apis import Api, api_of
 from .balancer import asks, second_try
 from .bodies import error_reply, fault, from_aiohttp
@@ -83,21 +83,23 @@ def _check_client_id(request: web.Request) -> None:
 
 async def _admitted(request: web.Request, api: Api, path: str) -> web.StreamResponse:
     """The answer to a request, or the error that keeps it out."""
-    admission = request.app[ADMISSION]
-    admission.check_host(request.headers.get("Host", ""))
+    app, headers = request.app, request.headers
+    admission = app[ADMISSION]
+    admission.check_host(headers.get("Host", ""))
     if not request.raw_path.startswith("/"):
         admission.check_host(_authority(request))  # the target may name another one
     if path.startswith(ROOM):
         check_page(request, path)
         return await call_handler(request, api, path)
     if not visits_index(request, path):
-        admission.check_origin(request.headers.getall("Origin", []), request.headers.get("Sec-Fetch-Site", "none"))
+        admission.check_origin(headers.getall("Origin", []), headers.get("Sec-Fetch-Site", "none"))
     if request.method == "OPTIONS":
-        return web.Response(status=204, headers=preflight_headers(request.headers))
+        return web.Response(status=204, headers=preflight_headers(headers))
     if path not in KEYLESS:
-        admission.check_key(request.headers)
+        admission.check_key(headers)
         _check_client_id(request)
-        request[REQUEST_LOG].came_from(request.app[KEYS].name_of(owner_of(request)))
+        request[OWNER] = owner = owner_of(request)
+        request[REQUEST_LOG].came_from(app[KEYS].name_of(owner))
     return await call_handler(request, api, path)
 
 
@@ -132,18 +134,19 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
 
     aiohttp's own router is left out: it answers some targets as plain text before a handler is found.
     """
-    path = canonical_path(request.path, request.app[BASE_PATH])
-    origin = request.headers.get("Origin", "")[:200]
+    app, headers = request.app, request.headers
+    path = canonical_path(request.path, app[BASE_PATH])
+    origin = headers.get("Origin", "")[:200]
     request[REQUEST_LOG] = entry = RequestLog(
-        mint_id("req"), request.method, path, origin, client_name(origin, request.headers.get("User-Agent", ""))
+        mint_id("req"), request.method, path, origin, client_name(origin, headers.get("User-Agent", ""))
     )
-    entry.trace = trace_of(request.headers)
+    entry.trace = trace_of(headers)
     CURRENT.set(entry.trace)
     connection = connection_of(request)
     if connection is not None:
         connection.head_was_read()
         request.content.on_eof(connection.works)
-    request.app[ACTIVITY].begin()
+    app[ACTIVITY].begin()
     status: int | None = None
     try:
         with asks_through(request, connection) as too_many:
@@ -151,8 +154,8 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
         status = response.status
     finally:
         entry.write(status)
-        request.app[METRICS].request(entry, status)
-        request.app[ACTIVITY].end()
+        app[METRICS].request(entry, status)
+        app[ACTIVITY].end()
         if connection is not None:
             # What is still to come of a body that nobody waited for is no new head.
             request.content.on_eof(connection.was_answered)
