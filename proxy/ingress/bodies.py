@@ -45,14 +45,18 @@ async def read_json_body(request: web.Request) -> bytes:
         raise RequestError(
             f"The request body is larger than {limit} bytes. The limit is set by --max-body.", status=413
         )
-    try:
-        async with asyncio.timeout(None if request.content.is_eof() else BODY_DEADLINE):
-            body = await request.read()
-    except TimeoutError:
-        raise RequestError("The body of the request took too long.", status=408) from None
+    body = await request.read() if request.content.is_eof() else await _rest_of_body(request)
     if request.app[INSPECTION].log.keeps_words:
         request[REQUEST_LOG].asked(body)
     return body
+
+
+async def _rest_of_body(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_DEADLINE):
+            return await request.read()
+    except TimeoutError:
+        raise RequestError("The body of the request took too long.", status=408) from None
 
 
 def note_message(app: web.Application, entry: RequestLog, message: Mapping[str, object]) -> None:
