@@ -195,7 +195,10 @@ APIS: tuple[Api, ...] = (
 
 def api_of(request: web.Request, path: str) -> Api:
     """Whose a request for this canonical path is."""
-    return next((api for api in APIS if api.claims(request, path)), RESPONSES)
+    for api in APIS:
+        if api.claims(request, path):
+            return api
+    return RESPONSES
 
 
 def turns_asked_again() -> Mapping[str, Begin]:

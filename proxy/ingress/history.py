@@ -83,7 +83,7 @@ async def find_history(request: web.Request, wanted: Lookups) -> History:
 async def _history(app: web.Application, owner: str, wanted: Lookups, store: Library) -> History:
     strict = app[STRICT_HISTORY]
     why = "" if app[STORE].keeps else f" {KEEPS_NOTHING}"
-    referred = await store.find_items(wanted.referred, owner)
+    referred = await store.find_items(wanted.referred, owner) if wanted.referred else {}
     if why and (lost := next((item_id for item_id in wanted.referred if item_id not in referred), None)) is not None:
         raise RequestError(f"Item with id '{shown(lost)}' not found.{why}", status=404, param="input")
     if wanted.conversation is not None:

@@ -8,7 +8,6 @@ again, so what is kept ends in front of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from copy import copy
 from typing import Generic, Self, TypeVar
 
 import orjson
@@ -35,8 +34,9 @@ class ItemReader:
 
     def branch(self) -> Self:
         """The same, to go on by itself."""
-        branched = copy(self)
+        branched = object.__new__(type(self))
         own = vars(branched)
+        own.update(vars(self))
         for name, value in own.items():
             if isinstance(value, _CHANGING):
                 own[name] = value.copy()
