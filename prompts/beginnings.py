@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable
 from itertools import accumulate
-from operator import attrgetter
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -22,8 +21,6 @@ V = TypeVar("V")
 
 # Conversations of which something is kept, at most: each is compared with each request.
 _MOST = 64
-
-_size = attrgetter("size")
 
 
 class Begun(Struct, Generic[W, V], frozen=True):
@@ -61,13 +58,13 @@ class Beginnings(Generic[W, V]):
         kept = [begun for begun in self._kept if begun is not instead]
         kept.insert(0, new)
         # What each takes with all that are newer.
-        taken = [*accumulate(map(_size, kept[:_MOST]))]
+        taken = list(accumulate([begun.size for begun in kept[:_MOST]]))
         self._kept = tuple(kept[: bisect_right(taken, self._most)])
 
     @property
     def bytes(self) -> int:
         """What it takes now."""
-        return sum(map(_size, self._kept))
+        return sum(begun.size for begun in self._kept)
 
 
 def _begins(whole: W, beginning: W) -> bool:
