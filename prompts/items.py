@@ -84,11 +84,6 @@ class Item(Struct, frozen=True):
     phased: Sequence[Phased] = ()
     tool: str | None = None
 
-    @property
-    def length(self) -> int:
-        """Its characters of text."""
-        return text_length(self.parts)
-
 
 class _Form(Struct, frozen=True):
     """How past calls are written, and whether results name their tool."""
@@ -108,8 +103,8 @@ class _Said(Struct, frozen=True):
         """Of a conversation that goes on with these."""
         new = _messages(entries, self.called, form)
         called = [entry for entry in entries if isinstance(entry, PastCall)]
-        length = self.length + sum([item.length for item in new])
-        return _Said((*self.items, *new), length, (*self.called, *called))
+        length = text_length(part for item in new for part in item.parts)
+        return _Said((*self.items, *new), self.length + length, (*self.called, *called))
 
 
 _BEGINNINGS: Beginnings[tuple[Entry, ...], _Said] = Beginnings(_MOST_BYTES)
@@ -283,8 +278,5 @@ def _told(texts: Iterable[str]) -> str:
 
 def _digest(*fields: str) -> bytes:
     """One digest of `fields`, each framed by its length: what stands in one cannot reach into the next."""
-    framed: list[bytes] = []
-    for field in fields:
-        data = field.encode("utf-8", "surrogatepass")
-        framed += (len(data).to_bytes(8, "big"), data)
-    return blake2b(b"".join(framed), digest_size=_DIGEST_SIZE).digest()
+    framed = "".join([f"{len(field)}:{field}" for field in fields])
+    return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_SIZE).digest()

@@ -81,8 +81,8 @@ def render_turn(
     front = front_tools(tools, outline_of(transcript.entries).brought)
     calls = notation(front, profile, key) if len(tools) else ""
     answer_form = json_passage(json_answer, beside_calls=bool(calls)) if json_answer else ""
-    before_key = text_before_key(transcript, tools, parallel=parallel, profile=profile)
-    head = _joined(before_key, calls, answer_form)
+    guidance = _guidance(transcript, transcript.leading_guidance)
+    head = _joined(_before_key(guidance, front, profile, parallel=parallel), calls, answer_form)
     developer = head
     if profile.named_results or _guides_later(transcript):
         developer = _joined(_guidance(transcript, transcript.entries), _offer(front, parallel), calls, answer_form)
@@ -109,7 +109,7 @@ def render_turn(
         told = request_told(transcript)
         return [*shown, told] if told and any(text.endswith(told) for text in shown) else shown
 
-    bare = _joined(_guidance(transcript, transcript.leading_guidance), answer_form)
+    bare = _joined(guidance, answer_form)
     return RenderedTurn(
         developer or None, Deferred(parts), head or None, Deferred(items), Deferred(lines), bare or None
     )
@@ -118,8 +118,12 @@ def render_turn(
 def text_before_key(transcript: Transcript, tools: ToolRegistry, *, parallel: bool, profile: PromptProfile) -> str:
     """The beginning of `head`: what the client told the model in front of the conversation, and the tools on offer."""
     front = front_tools(tools, outline_of(transcript.entries).brought)
-    offered = _offer(front, parallel, named_results=profile.named_results)
-    return _joined(_guidance(transcript, transcript.leading_guidance), offered)
+    guidance = _guidance(transcript, transcript.leading_guidance)
+    return _before_key(guidance, front, profile, parallel=parallel)
+
+
+def _before_key(guidance: str, front: ToolRegistry, profile: PromptProfile, *, parallel: bool) -> str:
+    return _joined(guidance, _offer(front, parallel, named_results=profile.named_results))
 
 
 def _guides_later(transcript: Transcript) -> bool:

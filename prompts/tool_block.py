@@ -26,6 +26,8 @@ _EXAMPLE_CALLS = (
 
 # Bytes of offers that were made lately: those of some clients with many tools.
 _OFFERS: RecentlyMade[str] = RecentlyMade(2**20)
+# And of notations, each with the names of the tools that its example must not have.
+_NOTATIONS: RecentlyMade[str] = RecentlyMade(2**18)
 
 
 def offered_tools(registry: ToolRegistry, choice: ToolChoice) -> ToolRegistry:
@@ -100,6 +102,15 @@ def _offer(tools: Sequence[Tool], parallel: bool, named_results: bool) -> str:
 
 def notation(tools: ToolRegistry, profile: PromptProfile, key: str | None) -> str:
     """The second part: how a call is written, which may be with a key."""
+    names = tuple([tool.name for tool in tools])
+    return _NOTATIONS.get(
+        (names, profile.example, key),
+        partial(_notation, tools, profile, key),
+        lambda text: getsizeof(text) + sum(map(getsizeof, names)),
+    )
+
+
+def _notation(tools: ToolRegistry, profile: PromptProfile, key: str | None) -> str:
     passages = [passage("form", form=call_form(key))]
     if profile.example:
         passages.append(worked_example(tools, key))
