@@ -5,6 +5,7 @@ docs/reference/parameters.md says for each parameter whether it is honoured, ech
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import NotRequired, TypedDict
 
 import orjson
@@ -124,25 +125,32 @@ def _conversation(request: Reader) -> str | None:
     return identifier
 
 
-def _refuse_unserved(request: Reader) -> None:
-    """Parameters that would change the answer's meaning and cannot be served."""
+def _refuse_template(request: Reader) -> None:
     if request.get("prompt") is not None:
         raise RequestError(
             "Stored prompt templates are not available here: send 'instructions' and 'input' instead of 'prompt'.",
             code="unsupported_parameter",
             param="prompt",
         )
+
+
+def _refuse_moderation(request: Reader) -> None:
     if request.get("moderation") is not None:
         raise RequestError(
             "Answers are not moderated here: leave 'moderation' out.", code="unsupported_parameter", param="moderation"
         )
+
+
+def _refuse_unstored(request: Reader) -> None:
     if request.boolean("background") and request.boolean("store") is False:
         raise RequestError(
             "background can only be used when `store` is true: leave 'store' out.",
             code="invalid_value",
             param="background",
         )
-    _refuse_window(request)
+
+
+def _refuse_prewarming(request: Reader) -> None:
     cache = request.object("prompt_cache_options")
     if cache is not None and cache.boolean("prewarm") and request.get("generate") is not False:
         raise RequestError(
@@ -165,6 +173,16 @@ def _refuse_window(request: Reader) -> None:
             code="invalid_value",
             param="background_options.completion_window",
         )
+
+
+# Parameters that would change the answer's meaning and cannot be served, or not beside others: in this order.
+UNSERVED: Mapping[str, Callable[[Reader], None]] = {
+    "prompt": _refuse_template,
+    "moderation": _refuse_moderation,
+    "background": _refuse_unstored,
+    "background_options": _refuse_window,
+    "prompt_cache_options": _refuse_prewarming,
+}
 
 
 def _text(request: Reader) -> tuple[JsonObject, str | None, OutputFormat | None]:
@@ -208,10 +226,11 @@ def _reasoning(request: Reader) -> tuple[JsonObject, str | None, str | None]:
 def _compaction(request: Reader) -> Compaction | None:
     """What the last item of `input` asks for, or else `context_management`."""
     thresholds: list[int] = []
-    for entry in request.objects("context_management"):
-        entry.required_string("type")
-        entry.choice("type", ("compaction",))
-        thresholds.append(entry.integer("compact_threshold", minimum=1000) or DEFAULT_THRESHOLD)
+    if request.get("context_management") is not None:
+        for entry in request.objects("context_management"):
+            entry.required_string("type")
+            entry.choice("type", ("compaction",))
+            thresholds.append(entry.integer("compact_threshold", minimum=1000) or DEFAULT_THRESHOLD)
     if ends_with_trigger(request.get("input")):
         return Compaction()
     return Compaction(min(thresholds)) if thresholds else None
@@ -229,7 +248,8 @@ def parse_responses_request(
     found = wanted or lookups(body)
     model = request.matching("model", MODEL_NAME)
     check_parameters(request, RESPONSES, MOVED_FROM_CHAT)
-    _refuse_unserved(request)
+    for name in request.among(UNSERVED):
+        UNSERVED[name](request)
     tools = parse_tools(request, found.input.brought(history))
     choice = parse_tool_choice(request, tools)
     conversation, warnings = found.input.read(tools, history)
