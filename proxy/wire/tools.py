@@ -107,6 +107,8 @@ class ToolSet(Struct, frozen=True, eq=False):
         return name if namespace == name else _flat_name(namespace, name)
 
 
+NO_TOOLS = ToolSet()
+
 # Bytes that the tools of some requests may take, and those that objects take for each byte of their JSON.
 _RECENT: RecentlyMade[ToolSet] = RecentlyMade(2 * 2**20)
 _OBJECTS = 10
@@ -278,8 +280,10 @@ def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
 
 
 def _collected(request: Reader, late: Sequence[Reader]) -> ToolSet:
-    """Most requests have those of the one before."""
+    """Most requests have none, or those of the one before."""
     tools = request.array("tools", max_length=MAX_TOOLS) or []
+    if not tools and not late:
+        return NO_TOOLS
     written = orjson.dumps([tools, [tool.raw for tool in late]])
     digest = blake2b(written, digest_size=16).digest()
     make = partial(collect_tools, request.objects("tools"), late)
