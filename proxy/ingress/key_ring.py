@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 
 from ..api_keys import ApiKey
 
 
+# A digest takes longer than all else that is looked at in a head, and most requests come with a key of the last ones.
+@lru_cache(maxsize=64)
 def digest_of(key: str) -> str:
     return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
