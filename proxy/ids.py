@@ -5,8 +5,8 @@ The first of them may be a tag that all ids of a conversation have in common, so
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Callable
 from hashlib import blake2b
 
@@ -30,7 +30,7 @@ def shown_id(given: str) -> str:
 
 def mint_id(prefix: str, tag: str = "") -> str:
     """`mint_id("fc")` is `fc_` and 32 hexadecimal digits, the first of which are `tag`."""
-    return f"{prefix}_{tag}{secrets.token_hex(16)[len(tag) :]}"
+    return f"{prefix}_{tag}{os.urandom(16).hex()[len(tag) :]}"
 
 
 def tag_of(identifier: str) -> str:

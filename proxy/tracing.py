@@ -36,6 +36,8 @@ class Trace(Struct, frozen=True):
 
 def trace_of(headers: Mapping[str, str]) -> Trace:
     parent, client_request = headers.get(PARENT, ""), headers.get(CLIENT_REQUEST, "")
+    if not parent and not client_request:
+        return NO_TRACE
     return Trace(
         parent if TRACEPARENT.fullmatch(parent) else "", client_request if CLIENT_ID.fullmatch(client_request) else ""
     )

@@ -28,6 +28,9 @@ BODY_DEADLINE = 20.0
 BYTES_AT_ONCE = 262_144
 VALUES_AT_ONCE = 4_096
 
+# What a body has that has a file to be read in it.
+PDF = MAGIC_BASE64.encode()
+
 
 async def read_json_body(request: web.Request) -> bytes:
     """The body of a JSON request.
@@ -73,9 +76,11 @@ async def read_json_object(request: web.Request) -> JsonObject:
 async def parse_in_its_time(request: web.Request, body: bytes) -> JsonObject:
     """The JSON object in `body`, which came with `request`, at once or in its course. Raises `RequestError`."""
     few = openings(body) < VALUES_AT_ONCE
-    long = len(body) > BYTES_AT_ONCE or not few
-    read = await beside_if(long, request.app, owner_of(request), partial(parse_json_object, body))
-    if few and MAGIC_BASE64.encode() not in body:
+    if few and len(body) <= BYTES_AT_ONCE:
+        read = parse_json_object(body)
+    else:
+        read = await request.app[TURN_OPTIONS].offload(owner_of(request), partial(parse_json_object, body))
+    if few and PDF not in body:
         request[SHORT] = read
     return read
 
