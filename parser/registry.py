@@ -65,6 +65,10 @@ class ToolRegistry:
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
     def match(self, name: str) -> Tool | None:
         """The tool of that name, else the only one that differs in case, `-_.` and quotes alone, or by a prefix too."""
         if tool := self._by_name.get(name):

@@ -45,7 +45,7 @@ def holds_word(word: str, strings: Iterable[str]) -> bool:
     Asked of each request, for its key: so it is less than a search in the essence, which nearly no request needs.
     """
     # One text of them all: a copy may leave out what stands between two strings.
-    text = "".join(part.strip() for part in strings)
+    text = "".join(map(str.strip, strings))
     for _ in range(ROUNDS):
         if word in _unstyled(text):
             return True
@@ -73,7 +73,7 @@ def _open_end(strings: Iterable[str]) -> str:
     """The characters that a word over two strings may begin with. White space is in no word, nor in anything that
     stands for one of its letters.
     """
-    text = "".join(part.strip() for part in strings)
+    text = "".join(map(str.strip, strings))
     return text[max(map(text.rfind, " \t\r\n")) + 1 :]
 
 

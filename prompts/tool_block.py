@@ -102,7 +102,7 @@ def _offer(tools: Sequence[Tool], parallel: bool, named_results: bool) -> str:
 
 def notation(tools: ToolRegistry, profile: PromptProfile, key: str | None) -> str:
     """The second part: how a call is written, which may be with a key."""
-    names = tuple([tool.name for tool in tools])
+    names = tools.names
     return _NOTATIONS.get(
         (names, profile.example, key),
         partial(_notation, tools, profile, key),

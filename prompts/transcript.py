@@ -16,8 +16,12 @@ from msgspec import Struct
 
 from parser import ToolRegistry
 
+from .recent import Latest
+
 # Bytes of the objects round the strings of an entry.
 _OBJECTS = 1000
+
+_STRINGS_OF_TOOLS: Latest[ToolRegistry, tuple[str, ...]] = Latest()
 
 
 class Text(Struct, frozen=True):
@@ -93,7 +97,7 @@ class Transcript(Struct, frozen=True, dict=True):
         """The guidance in front of the first user message, which stands with the instructions."""
         return tuple(entry for entry in self._before_user if isinstance(entry, Guidance))
 
-    @cached_property
+    @property
     def conversation(self) -> tuple[Entry, ...]:
         """All entries but the leading guidance."""
         if not self.leading_guidance:
@@ -141,10 +145,12 @@ def untrusted_strings(transcript: Transcript, registry: ToolRegistry) -> Iterato
     yield from strings_of_tools(registry)
 
 
-def strings_of_tools(registry: ToolRegistry) -> Iterator[str]:
-    for tool in registry:
-        yield tool.description or ""
-        yield tool.parameters or ""
+def strings_of_tools(registry: ToolRegistry) -> tuple[str, ...]:
+    """What their declarations say. The requests of one client often have the same registry, one after the other."""
+    if (strings := _STRINGS_OF_TOOLS.get(registry)) is None:
+        strings = tuple([text or "" for tool in registry for text in (tool.description, tool.parameters)])
+        _STRINGS_OF_TOOLS.keep(registry, strings)
+    return strings
 
 
 def texts_of(entries: Iterable[Entry]) -> Iterator[str]:

@@ -49,12 +49,13 @@ class ToolSchemas:
     def __init__(self, registry: ToolRegistry, unchecked: Unchecked) -> None:
         self._unchecked = unchecked
         code, param = "invalid_function_parameters", "tools"
+        strict = [tool for tool in registry if tool.strict]
         self._strict = {
             tool.name: declared_schema(tool.parameters, f"function '{tool.name}'", strict=True, code=code, param=param)
-            for tool in registry
-            if tool.strict and tool.parameters is not None
+            for tool in strict
+            if tool.parameters is not None
         }
-        self.strict = any(tool.strict for tool in registry)
+        self.strict = bool(strict)
 
     def problem(self, tool: Tool, arguments: str) -> str | None:
         """What is wrong with the JSON text `arguments`; None when it fits, or nobody can tell and it may leave."""

@@ -72,7 +72,7 @@ class Turn:
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.
         self._held: bool
-        report.tools = tuple(tool.name for tool in plan.offered)
+        report.tools = plan.offered.names
         report.counts[Count.PAIRED].update(plan.request.repairs)
         report.conversation.results = plan.request.transcript.newest_results
 

@@ -174,7 +174,7 @@ def _on_one_line(text: str) -> str:
 
 def _line_rules(plan: Plan, attempt: Attempt, lines: Sequence[str]) -> Iterator[LineRule]:
     """What is taken out of an answer line by line."""
-    names, named = [tool.name for tool in plan.request.registry], plan.options.profile.named_results
+    names, named = plan.request.registry.names, plan.options.profile.named_results
     if plan.reads_calls and plan.has_rule(ModelRule.INVENTED_RESULT):
         # In front of headers, with which such a line may begin.
         yield invented_results(names, named=named)

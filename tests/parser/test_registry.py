@@ -10,6 +10,7 @@ REGISTRY = ToolRegistry(TOOLS)
 
 def test_tools_keep_the_order_in_which_they_were_declared() -> None:
     assert tuple(REGISTRY) == TOOLS
+    assert REGISTRY.names == ("read_note", "web.search", "getFileTree", "get_time", "get-time")
     assert len(REGISTRY) == 5
 
 

@@ -44,8 +44,7 @@ class SpareThreads:
 
     def take(self, prompt: Prompt) -> Started | None:
         """A thread for `prompt`, which is nobody else's then."""
-        thread = self._waiting.pop(_key(prompt), None)
-        return None if thread is None else replace(thread, waited=True)
+        return self._waiting.pop(_key(prompt), None)
 
     def want(self, prompt: Prompt) -> None:
         """A request like `prompt` is likely to come."""
@@ -59,7 +58,7 @@ class SpareThreads:
             prompt = await self._wanted.get()
             if _key(prompt) not in self._waiting:
                 with suppress(BackendError, TurnLostError):
-                    self._waiting[_key(prompt)] = await self._start(prompt)
+                    self._waiting[_key(prompt)] = replace(await self._start(prompt), waited=True)
 
 
 def _key(prompt: Prompt) -> Key:
