@@ -70,11 +70,11 @@ def _kept(record: TurnRecord) -> tuple[KeptWords, FixtureAnswer]:
 def _events(row: LeftEvents) -> Iterator[dict[str, object]]:
     """As many events as left: the first of several deltas brings what all of them brought."""
     event: dict[str, object] = orjson.loads(row.data)
-    if row.texts is None:
+    if row.text is None:
         yield event
         return
     for at in range(row.count):
-        yield _with_delta(event, "" if at else "".join(row.texts), at)
+        yield _with_delta(event, "" if at else str(row.text), at)
 
 
 def _with_delta(event: dict[str, object], text: str, later: int) -> dict[str, object]:

@@ -54,8 +54,8 @@ def lines(words: KeptWords, began: float) -> Iterator[dict[str, object]]:
     for turn in words.heard:
         for line in turn.lines:
             message: dict[str, Any] = orjson.loads(line.data)
-            if line.texts is not None:
-                message["params"]["delta"] = "".join(line.texts)
+            if line.text is not None:
+                message["params"]["delta"] = str(line.text)
             told = {"t": round(line.at - began, 3), "dir": "client" if line.ours else "server", "msg": message}
             yield {name: _masked_by(value, words) for name, value in told.items()}
 
@@ -91,9 +91,9 @@ def _text(part: Part) -> str:
 
 def _left(row: LeftEvents, began: float) -> dict[str, object]:
     told: dict[str, object] = {"at": round(row.at - began, 3), "name": row.name, "count": row.count}
-    if row.texts is None:
+    if row.text is None:
         return told | {"text": "", "data": orjson.loads(row.data)}
-    return told | {"text": "".join(row.texts), "data": None}
+    return told | {"text": str(row.text), "data": None}
 
 
 def _masked(value: object, key: str) -> object:

@@ -111,14 +111,14 @@ class TurnRecord:
         self.dropped = False
         self.changed: Callable[[], None] = _nothing
         self.kept: KeptWords | None = None
-        """With what was not looked at yet only noted."""
+        """As they come; `words` are settled."""
         self._told = 0
 
     @property
     def words(self) -> KeptWords | None:
         """None where they are not kept, or not any more."""
         if self.kept is not None:
-            self.kept.look_at_notes()
+            self.kept.settle()
         return self.kept
 
     def drop_words(self) -> None:
@@ -198,7 +198,7 @@ class TurnRecord:
             return
         self.over = now
         if self.kept is not None:
-            self.kept.look_at_notes()
+            self.kept.settle()
         if self.state is TurnState.RUNNING:
             self.state = TurnState.LEFT
         self.changed()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from proxy.contracts import Prompt, ReasoningPiece, TextPiece
 from proxy.errors import BackendError
 from proxy.ingress.inspect import HeardTurn, KeptWords
-from proxy.ingress.inspect.turn_transcript import NOTES, PIECE, TOGETHER
+from proxy.ingress.inspect.turn_transcript import PIECE, TOGETHER, TOLD_TOGETHER
 
 PROMPT = Prompt("m", None, ())
 
@@ -28,8 +28,12 @@ class Kept:
         turn = self.words.note_asked(PROMPT, 0.0)
         for at, event in pieces:
             self.words.note_heard(turn, [event], at)
-        self.words.look_at_notes()
+        self.words.settle()
         return turn.told
+
+
+def said(text: object | None) -> str | None:
+    return None if text is None else str(text)
 
 
 def delta(text: str, type: str = "response.output_text.delta") -> dict[str, object]:
@@ -57,7 +61,7 @@ def test_a_piece_does_not_grow_without_end() -> None:
     assert {len(event.text) for _, event in told[:-1]} == {PIECE}
 
 
-@given(st.lists(st.tuples(st.sampled_from([0.0, 0.05, 1.0]), st.text(max_size=20)), max_size=3 * NOTES))
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.05, 1.0]), st.text(max_size=20)), max_size=200))
 def test_however_text_comes_none_of_it_is_lost_and_what_it_takes_is_told(pieces: list[tuple[float, str]]) -> None:
     kept, at = Kept(), 0.0
     timed = [(at := at + pause, TextPiece(text)) for pause, text in pieces]
@@ -73,12 +77,12 @@ def test_deltas_that_leave_are_one_row_until_another_event_leaves() -> None:
     kept = Kept()
     kept.words.note_left([delta("Hel"), delta("lo"), {"type": "response.in_progress"}, delta("!")], 1.0)
     kept.words.note_left([delta(" Why", "response.reasoning.delta")], 2.0)
-    kept.words.look_at_notes()
-    assert [(row.name, row.count, row.texts, row.at) for row in kept.words.left] == [
-        ("response.output_text.delta", 2, ["Hel", "lo"], 1.0),
+    kept.words.settle()
+    assert [(row.name, row.count, said(row.text), row.at) for row in kept.words.left] == [
+        ("response.output_text.delta", 2, "Hello", 1.0),
         ("response.in_progress", 1, None, 1.0),
-        ("response.output_text.delta", 1, ["!"], 1.0),
-        ("response.reasoning.delta", 1, [" Why"], 2.0),
+        ("response.output_text.delta", 1, "!", 1.0),
+        ("response.reasoning.delta", 1, " Why", 2.0),
     ]
     assert orjson.loads(kept.words.left[0].data) == delta("Hel")
 
@@ -88,7 +92,7 @@ def test_an_event_is_kept_as_it_was_when_it_left() -> None:
     event: dict[str, object] = {"type": "response.created", "response": {"status": "queued"}}
     kept.words.note_left([event], 1.0)
     event["response"] = {"status": "completed"}
-    kept.words.look_at_notes()
+    kept.words.settle()
     assert b"queued" in kept.words.left[0].data
 
 
@@ -103,31 +107,49 @@ def chunk(delta: dict[str, object], finish: str | None = None) -> dict[str, obje
 def test_of_chat_only_a_chunk_that_brings_text_and_nothing_else_is_joined(event: dict[str, object]) -> None:
     kept = Kept()
     kept.words.note_left([chunk({"content": "a"}), chunk({"content": "a"}), event], 1.0)
-    kept.words.look_at_notes()
-    assert [(row.name, row.count, row.texts) for row in kept.words.left] == [
-        ("chat.completion.chunk", 2, ["a", "a"]), ("chat.completion.chunk", 1, None),
+    kept.words.settle()
+    assert [(row.name, row.count, said(row.text)) for row in kept.words.left] == [
+        ("chat.completion.chunk", 2, "aa"), ("chat.completion.chunk", 1, None),
     ]  # fmt: skip
 
 
 def test_lines_of_a_method_that_bring_text_are_one_and_others_are_kept_each() -> None:
     kept = Kept()
     turn = kept.words.note_asked(PROMPT, 0.0)
-    said = {"method": "item/delta", "params": {"delta": "a"}}
-    for ours, message in ((True, {"method": "turn/start"}), (False, said), (False, said), (False, {"result": 1})):
+    piece = {"method": "item/delta", "params": {"delta": "a"}}
+    for ours, message in ((True, {"method": "turn/start"}), (False, piece), (False, piece), (False, {"result": 1})):
         kept.words.note_line(turn, 1.0, ours, message)
-    kept.words.look_at_notes()
-    assert [(line.ours, line.method, line.texts) for line in turn.lines] == [
-        (True, "turn/start", None), (False, "item/delta", ["a", "a"]), (False, None, None),
+    kept.words.settle()
+    assert [(line.ours, line.method, said(line.text)) for line in turn.lines] == [
+        (True, "turn/start", None), (False, "item/delta", "aa"), (False, None, None),
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("notes", [1, NOTES - 1, NOTES])
-def test_what_was_noted_and_not_looked_at_is_there_once_somebody_looks(notes: int) -> None:
+def test_a_piece_that_goes_on_is_whole_once_somebody_looks() -> None:
     kept = Kept()
-    kept.words.note_left([delta("x")] * notes, 1.0)
-    assert sum(row.count for row in kept.words.left) == (notes if notes == NOTES else 0)
-    kept.words.look_at_notes()
-    assert sum(row.count for row in kept.words.left) == notes
+    turn = kept.words.note_asked(PROMPT, 0.0)
+    kept.words.note_heard(turn, [TextPiece("one "), TextPiece("two")], 1.0)
+    kept.words.note_heard(turn, [TextPiece(" three")], 1.0)
+    kept.words.settle()
+    assert turn.told == [(1.0, TextPiece("one two three"))]
+
+
+def test_what_small_pieces_take_is_told_together_and_soon() -> None:
+    kept = Kept()
+    turn = kept.words.note_asked(PROMPT, 0.0)
+    pieces = 50_000
+    for _ in range(pieces):
+        kept.words.note_heard(turn, [TextPiece("x")], 1.0)
+        kept.words.note_left([delta("x")], 1.0)
+    assert 2 * (pieces - PIECE) - TOLD_TOGETHER < sum(kept.grew)
+    assert len(kept.grew) < pieces / PIECE
+
+
+@given(st.lists(st.text()), st.sampled_from(["", "\ud83d"]))
+def test_text_is_joined_as_it_came_half_an_emoji_too(texts: list[str], half: str) -> None:
+    kept = Kept()
+    kept.words.note_left(map(delta, ["", *texts, half]), 1.0)
+    assert [said(row.text) for row in kept.words.left] == ["".join(texts) + half]
 
 
 def test_a_turn_says_how_it_ended() -> None:
