@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -25,6 +25,9 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 
 # Levels of objects and arrays within each other.
 MAX_DEPTH = 64
+
+# What has a level of its own.
+NESTING = frozenset({dict, list})
 
 # Values: members of objects and arrays, and these themselves. A conversation of 10,000 items has some 100,000.
 MAX_VALUES = 250_000
@@ -53,13 +56,13 @@ def levels(value: object) -> Iterator[list[object]]:
 def depth_exceeds(value: JsonObject, limit: int) -> bool:
     """Whether objects and arrays nest deeper than `limit`. They are as orjson makes them."""
     # Of each request, so nothing else is looked at.
-    level: list[JsonObject | list[JsonValue]] = [value]
+    level: list[Any] = [value]
     for _ in range(limit):
         level = [
             each
             for outer in level
             for each in (outer.values() if type(outer) is dict else outer)
-            if type(each) is dict or type(each) is list
+            if type(each) in NESTING
         ]
         if not level:
             return False
