@@ -170,30 +170,31 @@ async def _continue(request: web.Request) -> None:
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """On every answer, event streams and errors included."""
+    app, headers = request.app, response.headers
     origin = request.headers.get("Origin")
-    allowed = origin is not None and request.app[ADMISSION].allows_origin(origin)
-    response.headers.update(answer_headers(origin, allowed=allowed))
-    response.headers.update(second_try(response.headers, asked=asks(request.headers)))
+    allowed = origin is not None and app[ADMISSION].allows_origin(origin)
+    headers.update(answer_headers(origin, allowed=allowed))
+    headers.update(second_try(headers, asked=asks(request.headers)))
     if (entry := request.get(REQUEST_LOG)) is not None:
-        response.headers["x-request-id"] = entry.id
+        headers["x-request-id"] = entry.id
         if (form := request.get(WIRE_FORMAT)) is not None:
-            response.headers[form.id_header] = entry.id
+            headers[form.id_header] = entry.id
         if entry.trace.client_request:
-            response.headers[CLIENT_REQUEST] = entry.trace.client_request
+            headers[CLIENT_REQUEST] = entry.trace.client_request
         if entry.model is not None:
-            quota = request.app[BACKEND].load().quota
-            response.headers.update(request.app[RATE_LIMITS].headers(owner_of(request), quota, time.time()))
-        response.headers["openai-version"] = OPENAI_VERSION
-        response.headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
+            quota = app[BACKEND].load().quota
+            headers.update(app[RATE_LIMITS].headers(owner_of(request), quota, time.time()))
+        headers["openai-version"] = OPENAI_VERSION
+        headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
-            response.headers[WARNING] = "; ".join(entry.turn.warnings)
+            headers[WARNING] = "; ".join(entry.turn.warnings)
         if entry.turn.tools and entry.stream is False:
             # Names of tools may have any letters, a header has not.
-            response.headers[SAID] = sentence_of(entry.turn)[:MOST_SAID].encode("ascii", "replace").decode()
-    response.headers["Server"] = "tagcall"
-    if request.app[STOPPING].is_set():  # its client should ask on elsewhere, or later
+            headers[SAID] = sentence_of(entry.turn)[:MOST_SAID].encode("ascii", "replace").decode()
+    headers["Server"] = "tagcall"
+    if app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()
-        response.headers["Connection"] = "close"
+        headers["Connection"] = "close"
 
 
 class IngressSettings(Protocol):
