@@ -208,13 +208,17 @@ class StreamSink:
         self._encode = stream.format.encode
         self._warnings = warnings if stream.format.comments else ()
         self._opening: Sequence[WireEvent] = ()
+        # The bytes of these, once they are made; None when they have left.
+        self._ready: list[bytes] | None = None
 
     @property
     def begun(self) -> bool:
         return self._stream.begun
 
     def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
-        self._opening = builder.start()
+        self._opening, self._ready = builder.start(), []
+        # While the model begins: they repeat what was asked.
+        asyncio.get_running_loop().call_soon(self._make_ready)
         encode = self._encode
         return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()))
 
@@ -227,9 +231,15 @@ class StreamSink:
 
     def _next(self, events: Sequence[WireEvent]) -> list[bytes]:
         """`events`, behind those that open the answer if these have not left: what has come by then leaves together."""
-        if self._opening:
-            events, self._opening = [*self._opening, *events], ()
-        return self._encode(events)
+        if self._ready is None:
+            return self._encode(events)
+        self._make_ready()
+        pieces, self._ready = [*self._ready, *self._encode(events)], None
+        return [b"".join(pieces)] if pieces and self._stream.format.joins else pieces
+
+    def _make_ready(self) -> None:
+        if self._ready is not None and self._opening:
+            self._ready, self._opening = self._encode(self._opening), ()
 
     async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
         if self._warnings:

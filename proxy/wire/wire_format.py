@@ -22,6 +22,8 @@ class WireFormat(Struct, frozen=True):
     error_body: Callable[[ApiError, str], Mapping[str, object]] = openai_error
     """The body of an error, for the request with this id: whatever goes wrong on a path of the API, and wherever."""
     content_type: str = EVENT_STREAM
+    joins: bool = True
+    """What arrived together leaves in one write."""
     pulse: bytes = KEEP_ALIVE
     """What breaks a silence where the builder of the answer has nothing to say."""
     end: bytes = DONE

@@ -41,7 +41,7 @@ from ..sse import encode_chunks
 from ..wire_format import WireFormat
 from .request import ChatRequest
 
-CHAT = WireFormat(encode_chunks)
+CHAT = WireFormat(encode_chunks, joins=False)
 
 # What stands between two messages of the model, which are one here, and between parts of its reasoning.
 GAP = "\n\n"

@@ -20,4 +20,4 @@ def error_body(error: ApiError, _request_id: str = "") -> Mapping[str, object]:
 
 
 # A silence is broken by a line that says nothing, which the builder makes.
-OLLAMA = WireFormat(encode_lines, error_body, content_type="application/x-ndjson", pulse=b"", end=b"")
+OLLAMA = WireFormat(encode_lines, error_body, content_type="application/x-ndjson", joins=False, pulse=b"", end=b"")

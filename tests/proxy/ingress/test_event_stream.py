@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import aiohttp
 import pytest
@@ -11,11 +11,13 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from proxy.ingress import event_stream
-from proxy.ingress.event_stream import EventStream, stream_subscription
+from proxy.ingress.event_stream import EventStream, StreamSink, stream_subscription
 from proxy.ingress.request_log import RequestLog
-from proxy.ingress.state import REQUEST_LOG, WIRE_FORMAT
-from proxy.wire.sse import DONE, KEEP_ALIVE
-from proxy.wire.wire_format import OPENAI
+from proxy.ingress.state import REQUEST_LOG, WIRE_FORMAT, WRITTEN
+from proxy.wire.responses.request import parse_responses_request
+from proxy.wire.responses.responses_builder import ResponsesBuilder
+from proxy.wire.sse import DONE, KEEP_ALIVE, encode_chunks, encode_typed
+from proxy.wire.wire_format import OPENAI, WireFormat
 from tests.support.patience import PATIENCE
 
 Act = Callable[[EventStream], Awaitable[None]]
@@ -70,6 +72,32 @@ async def test_what_opens_an_answer_leaves_before_its_first_piece_and_the_end_be
     url, entry = await served(aiohttp_server, acting(act))
     assert await body_of(url) == b"opening one two " + DONE
     assert entry.whole
+
+
+@pytest.mark.parametrize("joins", [True, False])
+async def test_what_opens_an_answer_is_made_while_the_model_begins(aiohttp_server: AiohttpServer, joins: bool) -> None:
+    made: list[str] = []
+    written: list[bytes] = []
+
+    def encode(events: Iterable[Mapping[str, object]]) -> list[bytes]:
+        made.extend(str(event["type"]) for event in events)
+        return encode_typed(events) if joins else encode_chunks(events)
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[WIRE_FORMAT], request[WRITTEN] = WireFormat(encode, joins=joins), written
+        stream = EventStream(request)
+        sink = StreamSink(stream)
+        async with sink.open(ResponsesBuilder(parse_responses_request({"model": "m", "input": "hi"}))):
+            await asyncio.sleep(0)
+            assert made == ["response.created", "response.in_progress"]
+            await sink.send([{"type": "one"}, {"type": "two"}])
+            await sink.finish([], None)
+        return stream.reply
+
+    url, _ = await served(aiohttp_server, handle)
+    await body_of(url)
+    assert made == ["response.created", "response.in_progress", "one", "two"]
+    assert len(written) == (2 if joins else 5)
 
 
 async def test_an_answer_that_does_not_begin_has_its_head_and_its_opening_all_the_same(
