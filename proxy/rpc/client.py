@@ -79,7 +79,7 @@ def nothing() -> None:
 class RequestLimit:
     """Places for a few requests at a time, with a short queue before them: first come, first served.
 
-    `async with` holds a place. It raises `RpcBusyError` when the queue is full or does not move.
+    Whoever takes a place frees it.
     """
 
     def __init__(self, places: int = MAX_IN_FLIGHT, queue: int = MAX_WAITING, patience: float = MAX_WAIT) -> None:
@@ -88,13 +88,18 @@ class RequestLimit:
         self._patience = patience
         self._waiting = 0
 
-    async def __aenter__(self) -> None:
+    @property
+    def is_reached(self) -> bool:
+        return self._places.locked()
+
+    async def take(self) -> None:
+        """Raises `RpcBusyError` when the queue is full or does not move."""
         if self._places.locked():
             await self._wait()
         else:
             await self._places.acquire()  # at once
 
-    async def __aexit__(self, *exc: object) -> None:
+    def free(self) -> None:
         self._places.release()
 
     async def _wait(self) -> None:
@@ -228,10 +233,32 @@ class RpcClient:
 
         It waits for its place, and is sent again while the other side is overloaded.
         """
-        async with self._limit:
-            # Sent before its deadline is set.
-            answer = self._send(method, params, traceparent)
-            return await _within(deadline, method, self._patiently(answer, method, params, traceparent))
+        return await (await self.ask(method, params, deadline=deadline, traceparent=traceparent))
+
+    @property
+    def takes_at_once(self) -> bool:
+        """Whether a request would be sent without a wait."""
+        return self._end is None and not self._limit.is_reached
+
+    async def ask(
+        self, method: str, params: RpcObject | None = None, *, deadline: float, traceparent: str = ""
+    ) -> Awaitable[RpcObject]:
+        """Send a request once it has its place. Whatever comes, its answer has to be awaited: as that of `request`."""
+        await self._limit.take()
+        try:
+            sent = self._send(method, params, traceparent)
+        except Exception:
+            self._limit.free()
+            raise
+        return self._result(sent, deadline, method, params, traceparent)
+
+    async def _result(
+        self, sent: Awaitable[RpcObject], deadline: float, method: str, params: RpcObject | None, traceparent: str
+    ) -> RpcObject:
+        try:
+            return await _within(deadline, method, self._patiently(sent, method, params, traceparent))
+        finally:
+            self._limit.free()
 
     async def request_at_once(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
         """As `request`, but past the limit and only once: any answer tells enough."""

@@ -7,7 +7,7 @@ ended at codex without anyone waiting for that.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 
 import structlog
@@ -291,10 +291,17 @@ class CodexThreads:
         # Before the request: the first notifications may come before its answer.
         self._running[thread.id] = turn
         try:
+            # codex is asked before anything else is prepared: at once, where that needs no wait.
+            at_once = self._client.takes_at_once and not what.older
+            answer = (
+                await self._ask(thread, turn, prompt, what)
+                if at_once
+                else self._inject_and_ask(thread, turn, prompt, what)
+            )
             async with asyncio.TaskGroup() as group:
-                start = self._start_turn(thread, turn, prompt, what, alike=alike)
+                start = self._start_turn(thread, turn, prompt, answer, alike=alike)
                 starting = group.create_task(start, name="turn start")
-                await asyncio.sleep(0)  # codex is asked before anything else is prepared
+                await asyncio.sleep(0)
                 await self._wait_until_settled(turn)
                 # Who leaves before the turn is known cannot name it yet.
                 await turn.known.wait()
@@ -307,21 +314,34 @@ class CodexThreads:
         if turn.lost is not None:
             raise TurnLostError(turn.lost)
 
+    async def _ask(self, thread: Started, turn: RunningTurn, prompt: Prompt, what: Unsaid) -> Awaitable[RpcObject]:
+        """Ask for the turn. Its answer has to be awaited."""
+        params = turn_params(thread.id, prompt, what.newest, tiered=what.tiered)
+        turn.exchanged({"method": "turn/start", "params": params}, ours=True)
+        trace = CURRENT.get().parent
+        return await self._client.ask("turn/start", params, deadline=self._deadlines.request, traceparent=trace)
+
+    async def _inject_and_ask(self, thread: Started, turn: RunningTurn, prompt: Prompt, what: Unsaid) -> RpcObject:
+        """The answer to the question for the turn, in front of which the thread is given what is older."""
+        if what.older:
+            # Awaited, since a turn would run without items that were refused.
+            older = inject_params(thread.id, what.older, outputs=what.outputs)
+            turn.exchanged({"method": "thread/inject_items", "params": older}, ours=True)
+            await self._client.request("thread/inject_items", older, deadline=self._deadlines.request)
+        return await (await self._ask(thread, turn, prompt, what))
+
     async def _start_turn(
-        self, thread: Started, turn: RunningTurn, prompt: Prompt, what: Unsaid, *, alike: bool
+        self,
+        thread: Started,
+        turn: RunningTurn,
+        prompt: Prompt,
+        asked: Awaitable[RpcObject],
+        *,
+        alike: bool,
     ) -> None:
-        """Ask for the turn. What comes of it is told to `turn`; nothing is raised."""
-        deadline = self._deadlines.request
+        """Wait for the turn that codex was `asked` for. What comes of it is told to `turn`; nothing is raised."""
         try:
-            if what.older:
-                # Awaited, since a turn would run without items that were refused.
-                older = inject_params(thread.id, what.older, outputs=what.outputs)
-                turn.exchanged({"method": "thread/inject_items", "params": older}, ours=True)
-                await self._client.request("thread/inject_items", older, deadline=deadline)
-            params = turn_params(thread.id, prompt, what.newest, tiered=what.tiered)
-            turn.exchanged({"method": "turn/start", "params": params}, ours=True)
-            trace = CURRENT.get().parent
-            answer = await self._client.request("turn/start", params, deadline=deadline, traceparent=trace)
+            answer = await asked
             turn.exchanged({"result": answer}, ours=False)
             turn.started_as(str(answer["turn"]["id"]))
             if thread.ephemeral and alike and self._life.usable:

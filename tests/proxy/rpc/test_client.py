@@ -87,6 +87,26 @@ async def test_requests_in_flight_are_bounded_and_go_in_order() -> None:
     assert [it["params"]["n"] for it in server.requests("ask")] == [0, 1, 2, 3]
 
 
+async def test_what_is_asked_is_sent_before_its_answer_is_waited_for() -> None:
+    server = FakeAppServer(ask=never)
+    async with running(server, limit=RequestLimit(1)) as client:
+        at_once = [client.takes_at_once]
+        answer = await client.ask("ask", deadline=PATIENCE)
+        await server.wait_for("ask")
+        at_once.append(client.takes_at_once)
+        server.write({"id": 1, "result": {"done": True}})
+        assert await answer == {"done": True}
+        at_once.append(client.takes_at_once)
+    assert [*at_once, client.takes_at_once] == [True, False, True, False]
+
+
+async def test_what_cannot_be_sent_takes_no_place() -> None:
+    async with running(FakeAppServer(), limit=RequestLimit(1)) as client:
+        with pytest.raises(TypeError):
+            await client.request("ask", {"at": object()}, deadline=PATIENCE)
+        assert client.takes_at_once
+
+
 async def test_a_posted_request_needs_no_slot_and_no_answer() -> None:
     server = FakeAppServer(ask=never, interrupt=never)
     async with running(server, limit=RequestLimit(1)) as client, asyncio.TaskGroup() as group:
@@ -345,9 +365,12 @@ async def test_a_request_at_once_passes_the_limit_and_is_not_repeated() -> None:
 
 
 async def pass_through(limit: RequestLimit, note: Callable[[], None], until: asyncio.Event) -> None:
-    async with limit:
+    await limit.take()
+    try:
         note()
         await until.wait()
+    finally:
+        limit.free()
 
 
 @on_a_virtual_clock
@@ -370,12 +393,10 @@ async def test_who_finds_the_queue_full_is_sent_away_at_once() -> None:
             group.create_task(pass_through(limit, lambda: None, until))
         await asyncio.sleep(0)
         with pytest.raises(RpcBusyError, match="2 requests wait"):
-            async with limit:
-                pass
+            await limit.take()
         until.set()
     assert asyncio.get_running_loop().time() == 0
-    async with limit:
-        pass
+    await limit.take()
 
 
 @on_a_virtual_clock
@@ -385,11 +406,9 @@ async def test_who_waits_too_long_is_sent_away() -> None:
         group.create_task(pass_through(limit, lambda: None, until))
         await asyncio.sleep(0)
         with pytest.raises(RpcBusyError, match="within 10 s"):
-            async with limit:
-                pass
+            await limit.take()
         until.set()
-    async with limit:
-        pass
+    await limit.take()
 
 
 @on_a_virtual_clock
@@ -402,8 +421,8 @@ async def test_who_gives_up_waiting_takes_no_place_along() -> None:
         waiting.cancel()
         await asyncio.sleep(0)
         until.set()
-    async with asyncio.timeout(PATIENCE), limit:
-        pass
+    async with asyncio.timeout(PATIENCE):
+        await limit.take()
 
 
 def test_all_are_counted_and_the_first_of_each_kind_is_a_warning() -> None:
