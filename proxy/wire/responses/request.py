@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NotRequired, TypedDict
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from prompts import Transcript, outline_of
 
@@ -84,6 +84,27 @@ class ResponsesRequest(Struct, frozen=True):
     def only_compacts(self) -> bool:
         """Whether a summary is all that is asked for."""
         return self.turn.compaction == Compaction()
+
+
+class Parameters(Struct, frozen=True):
+    """The members of a request that are one value each, as it says them. Their shapes are in `RESPONSES`."""
+
+    background: bool | None = None
+    instructions: str | None = None
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    parallel_tool_calls: bool | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    stream: bool | None = None
+    temperature: int | float | None = None
+    top_logprobs: int | None = None
+    top_p: int | float | None = None
+    truncation: str | None = None
+    user: str | None = None
 
 
 class Lookups(Struct, frozen=True):
@@ -248,66 +269,62 @@ def parse_responses_request(
     found = wanted or lookups(body)
     model = request.matching("model", MODEL_NAME)
     check_parameters(request, RESPONSES, MOVED_FROM_CHAT)
+    asked = convert(body, Parameters)
     for name in request.among(UNSERVED):
         UNSERVED[name](request)
     tools = parse_tools(request, found.input.brought(history))
     choice = parse_tool_choice(request, tools)
     conversation, warnings = found.input.read(tools, history)
-    instructions = request.string("instructions")
     reasoning, effort, summary = _reasoning(request)
-    parallel = request.boolean("parallel_tool_calls")
-    temperature, top_p = request.number("temperature"), request.number("top_p")
-    store = request.boolean("store")
+    parallel = asked.parallel_tool_calls is not False
     text, verbosity, output_format = _text(request)
-    max_output_tokens = request.integer("max_output_tokens")
-    truncation = request.string("truncation") or "disabled"
+    truncation = asked.truncation or "disabled"
     phased = outline_of(conversation.entries).phased
     wished = [name for name, there in (("phase", phased), ("verbosity", verbosity)) if there]
-    retention = request.string("prompt_cache_retention")
     echo: Echo = {
-        "background": request.boolean("background") is True,
-        "instructions": instructions,
-        "max_output_tokens": max_output_tokens,
-        "max_tool_calls": request.integer("max_tool_calls"),
+        "background": asked.background is True,
+        "instructions": asked.instructions,
+        "max_output_tokens": asked.max_output_tokens,
+        "max_tool_calls": asked.max_tool_calls,
         "metadata": parse_metadata(request),
         "model": model,
-        "parallel_tool_calls": parallel is not False,
+        "parallel_tool_calls": parallel,
         "previous_response_id": found.previous_response_id,
-        "prompt_cache_key": request.string("prompt_cache_key"),
+        "prompt_cache_key": asked.prompt_cache_key,
         "reasoning": reasoning,
-        "safety_identifier": request.string("safety_identifier"),
-        "store": store is not False,
-        "temperature": 1.0 if temperature is None else temperature,
+        "safety_identifier": asked.safety_identifier,
+        "store": asked.store is not False,
+        "temperature": 1.0 if asked.temperature is None else asked.temperature,
         "text": text,
         "tool_choice": request.get("tool_choice") or "auto",
         "tools": list(tools.echo),
-        "top_logprobs": request.integer("top_logprobs") or 0,
-        "top_p": 1.0 if top_p is None else top_p,
+        "top_logprobs": asked.top_logprobs or 0,
+        "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "truncation": truncation,
-        "user": request.string("user"),
+        "user": asked.user,
     }
     if found.conversation is not None:
         echo["conversation"] = {"id": found.conversation}
     if (cache := request.object("prompt_cache_options")) is not None:
         given = {key: value for key, value in cache.raw.items() if key in ECHOED_CACHE and value is not None}
         echo["prompt_cache_options"] = {"mode": "implicit", "ttl": "30m", **given}
-    if retention is not None:
-        echo["prompt_cache_retention"] = retention.replace("-", "_")
+    if asked.prompt_cache_retention is not None:
+        echo["prompt_cache_retention"] = asked.prompt_cache_retention.replace("-", "_")
     return ResponsesRequest(
         turn=TurnRequest(
             model=model,
-            transcript=Transcript(conversation.entries, instructions),
+            transcript=Transcript(conversation.entries, asked.instructions),
             registry=tools.registry,
             choice=choice,
-            parallel=parallel is not False,
+            parallel=parallel,
             effort=effort,
             summary=summary,
             tier=parse_tier(request),
             wishes=(*wishes(request), *wished),
             verbosity=verbosity,
             output_format=output_format,
-            max_output_tokens=max_output_tokens,
-            sampling=Sampling(temperature, top_p),
+            max_output_tokens=asked.max_output_tokens,
+            sampling=Sampling(asked.temperature, asked.top_p),
             truncate=truncation == "auto",
             repairs=conversation.repairs,
             compaction=_compaction(request),
@@ -315,12 +332,12 @@ def parse_responses_request(
                 *warnings,
                 *tools.warnings,
             ),
-            names=frozenset(filter(None, [echo["prompt_cache_key"], found.previous_response_id, found.conversation])),
+            names=frozenset(filter(None, [asked.prompt_cache_key, found.previous_response_id, found.conversation])),
         ),
         tools=tools,
         echo=echo,
-        stream=request.boolean("stream") is True,
-        service_tier=request.string("service_tier") or "auto",
+        stream=asked.stream is True,
+        service_tier=asked.service_tier or "auto",
         include=frozenset(request.choices("include", INCLUDES)),
         input=request.get("input"),
     )
