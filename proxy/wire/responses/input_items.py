@@ -248,7 +248,8 @@ class InputItems(ItemReader):
             if self._outputs[call_id] == output:
                 return  # said twice in the same words: nothing to choose between
             raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param=self._param)
-        self._outputs[call_id] = output
+        if self._strict:
+            self._outputs[call_id] = output
         self.entries.append(result)
 
     def _foreign(self, item: Reader, kind: str) -> None:
