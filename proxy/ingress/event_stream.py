@@ -217,8 +217,9 @@ class StreamSink:
 
     def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
         self._opening, self._ready = builder.start(), []
-        # While the model begins: they repeat what was asked.
-        asyncio.get_running_loop().call_soon(self._make_ready)
+        # While the model begins: they repeat what was asked. It is asked in the loop's next turn, by a task of its own.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._make_ready)
         encode = self._encode
         return self._stream.open(lambda: self._next([]), lambda: encode(builder.pulse()))
 

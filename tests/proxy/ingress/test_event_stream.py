@@ -88,15 +88,17 @@ async def test_what_opens_an_answer_is_made_while_the_model_begins(aiohttp_serve
         stream = EventStream(request)
         sink = StreamSink(stream)
         async with sink.open(ResponsesBuilder(parse_responses_request({"model": "m", "input": "hi"}))):
+            asyncio.get_running_loop().call_soon(made.append, "asked")
             await asyncio.sleep(0)
-            assert made == ["response.created", "response.in_progress"]
+            await asyncio.sleep(0)
+            assert made == ["asked", "response.created", "response.in_progress"]
             await sink.send([{"type": "one"}, {"type": "two"}])
             await sink.finish([], None)
         return stream.reply
 
     url, _ = await served(aiohttp_server, handle)
     await body_of(url)
-    assert made == ["response.created", "response.in_progress", "one", "two"]
+    assert made == ["asked", "response.created", "response.in_progress", "one", "two"]
     assert len(written) == (2 if joins else 5)
 
 
