@@ -7,6 +7,7 @@ base URLs in all of these forms.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Mapping
+from functools import lru_cache
 
 from aiohttp import web
 
@@ -107,6 +108,7 @@ FOREIGN: Mapping[str, str] = {
 }
 
 
+@lru_cache(maxsize=64)
 def canonical_path(path: str, base: str = "") -> str:
     """`//v1//responses/`, `/v1/v1/responses` and `/responses` are one path: `/responses`.
 
