@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Literal, Self, TypeAlias
 
 from aiohttp import web
 
@@ -78,12 +78,22 @@ def _known(value: str, values: Collection[str]) -> str:
 
 
 class TurnClock:
-    """One turn while it runs. `outcome` is `left` until its end was seen: whoever asked for it has gone."""
+    """One turn while it runs. `outcome` is `left` until its end was seen: whoever asked for it has gone.
 
-    def __init__(self) -> None:
+    `over` is called when it is over.
+    """
+
+    def __init__(self, over: Callable[[TurnClock], None]) -> None:
         self.began = time.monotonic()
         self.first: float | None = None
         self.outcome = "left"
+        self._over = over
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over(self)
 
     def saw(self, batch: Sequence[TurnEvent]) -> None:
         """A batch of the turn. Its end is the last event of one."""
@@ -175,18 +185,13 @@ class Metrics:
         for kind in TOKEN_KINDS:
             self._tokens.add(kind, model, key or OTHER, by=getattr(usage, f"{kind}_tokens"))
 
-    @contextmanager
-    def turn(self, report: TurnReport) -> Iterator[TurnClock]:
-        """Counts one turn, when it is over. The clock is shown its events."""
-        clock = TurnClock()
+    def turn(self, report: TurnReport) -> TurnClock:
+        """A turn runs from now on, and is counted when its clock is left. The clock is shown its events."""
         self._running += 1
-        try:
-            yield clock
-        finally:
-            self._running -= 1
-            self._count(clock, report)
+        return TurnClock(partial(self._count, report))
 
-    def _count(self, clock: TurnClock, report: TurnReport) -> None:
+    def _count(self, report: TurnReport, clock: TurnClock) -> None:
+        self._running -= 1
         self._turns.add(clock.outcome)
         self._duration.observe(time.monotonic() - clock.began)
         if clock.first is not None:
