@@ -207,6 +207,7 @@ def wishes(request: Reader) -> tuple[str, ...]:
 
 def parse_metadata(request: Reader) -> JsonObject:
     """`metadata` of a request, checked; none is an empty one."""
+    if (metadata := request.object("metadata")) is None:
+        return {}
     _metadata(request, "metadata")
-    metadata = request.object("metadata")
-    return metadata.raw if metadata else {}
+    return metadata.raw

@@ -118,6 +118,9 @@ class Reader:
         return value
 
     def required_string(self, key: str, *, max_length: int | None = None) -> str:
+        value = self._object.get(key)
+        if isinstance(value, str) and value and max_length is None:
+            return value  # as most of an item are
         value = self.string(key, max_length=max_length)
         if value is None:
             raise missing(self.at(key))
