@@ -183,7 +183,7 @@ class Lanes(Struct):
         alike = [lane for lane in self._idle if lane.fits(wanted, toolless=prompt.toolless)]
         # Something must be old, and something new, or codex would have nothing to answer.
         counts = {lane.count for lane in alike if 0 < lane.count < len(items)}
-        known = beginnings([*map(_meaning, items)], counts)
+        known = beginnings([*map(_meaning, items)], counts) if counts else {}
         holding = [lane for lane in alike if known.get(lane.count) == lane.held]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]

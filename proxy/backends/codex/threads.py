@@ -291,7 +291,7 @@ class CodexThreads:
         # Before the request: the first notifications may come before its answer.
         self._running[thread.id] = turn
         try:
-            # codex is asked before anything else is prepared: at once, where that needs no wait.
+            # codex is asked before anything else is prepared: at once, where that needs no wait, or else by the task.
             at_once = self._client.takes_at_once and not what.older
             answer = (
                 await self._ask(thread, turn, prompt, what)
