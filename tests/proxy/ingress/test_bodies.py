@@ -117,6 +117,11 @@ def test_depth_and_counts_are_bounded() -> None:
             parse_json_object(body)
 
 
+def test_brackets_in_a_text_and_many_that_stand_beside_each_other_are_not_deep() -> None:
+    body = {**BODY, "input": "[{" * 1000, "tools": [[{}]] * 1000}
+    assert parse_json_object(orjson.dumps(body)) == body
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [

@@ -51,3 +51,10 @@ def test_what_has_it_not_is_refused_by_its_path(member: dict[str, Any], path: st
     with pytest.raises(RequestError) as caught:
         check(Reader(member), SHAPES)
     assert caught.value.param == path
+
+
+def test_the_first_fault_in_the_order_of_the_table_is_told() -> None:
+    for faulty in ({"one": 1, "text": 1, "flag": 1}, {"flag": 1, "one": 1}):
+        with pytest.raises(RequestError) as caught:
+            check(Reader({**faulty}), SHAPES)
+        assert caught.value.param == "flag"
