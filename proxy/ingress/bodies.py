@@ -98,7 +98,7 @@ def reads_long(request: web.Request, body: JsonObject) -> bool:
 
 def is_long(*read: object) -> bool:
     """Whether it takes long to read these JSON values."""
-    return has_more(read, VALUES_AT_ONCE) or holds_pdf(read)
+    return any(read) and (has_more(read, VALUES_AT_ONCE) or holds_pdf(read))
 
 
 async def beside_if(long: bool, app: web.Application, owner: str, work: Callable[[], Parsed]) -> Parsed:

@@ -178,7 +178,7 @@ async def make_draft(
     Raises `RequestError`.
     """
     history = await _history(app, owner, wanted, library or app[STORE])
-    long = long or (bool(history.items) and is_long(history.items))
+    long = long or is_long(history.items)
 
     def read() -> tuple[ResponsesRequest, Sequence[WireObject]]:
         parsed = parse_responses_request(body, history, wanted)
