@@ -20,6 +20,8 @@ from ...errors import BackendError
 # Seconds and characters up to which pieces of text are kept as one.
 TOGETHER = 0.1
 PIECE = 2_000
+# Pieces of text after which they are joined.
+JOINED = 64
 # Bytes that are told of together when a turn grows, at the least. What goes on with a row is told of with the next row.
 TOLD_TOGETHER = 16 << 10
 # Bytes that an entry of a list takes besides its text, about; and a message of a prompt.
@@ -32,24 +34,29 @@ _PIECES = (TextPiece, ReasoningPiece)
 class JoinedText:
     """Text that came in pieces, as UTF-8: in a string one wide character makes all others as wide."""
 
-    __slots__ = ("_utf8",)
+    __slots__ = ("_pieces",)
 
     def __init__(self, text: str) -> None:
-        self._utf8 = bytearray()
-        self.add(text)
+        self._pieces = [_utf8(text)]
 
     def add(self, text: str) -> int:
         """Returns what it takes, in bytes."""
-        added = text.encode("utf-8", "surrogatepass")
-        self._utf8 += added
+        added = _utf8(text)
+        self._pieces.append(added)
+        if len(self._pieces) == JOINED:
+            self._pieces = [b"".join(self._pieces)]
         return len(added)
 
     def __len__(self) -> int:
         """Bytes."""
-        return len(self._utf8)
+        return sum(map(len, self._pieces))
 
     def __str__(self) -> str:
-        return self._utf8.decode("utf-8", "surrogatepass")
+        return b"".join(self._pieces).decode("utf-8", "surrogatepass")
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class HeardLine(Struct):
