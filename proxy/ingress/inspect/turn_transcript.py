@@ -20,10 +20,10 @@ from ...errors import BackendError
 # Seconds and characters up to which pieces of text are kept as one.
 TOGETHER = 0.1
 PIECE = 2_000
-# Pieces of text after which they are joined.
+# Pieces of text that are joined, each of which takes room besides.
 JOINED = 64
-# Bytes that are told of together when a turn grows, at the least. What goes on with a row is told of with the next row.
-TOLD_TOGETHER = 16 << 10
+# Bytes that are counted together, at the least. What goes on with a row is counted with the next row.
+COUNTED_TOGETHER = 16 << 10
 # Bytes that an entry of a list takes besides its text, about; and a message of a prompt.
 ENTRY = 200
 MESSAGE = 400
@@ -34,9 +34,10 @@ _PIECES = (TextPiece, ReasoningPiece)
 class JoinedText:
     """Text that came in pieces, as UTF-8: in a string one wide character makes all others as wide."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_blocks", "_pieces")
 
     def __init__(self, text: str) -> None:
+        self._blocks: list[bytes] = []
         self._pieces = [_utf8(text)]
 
     def add(self, text: str) -> int:
@@ -44,15 +45,16 @@ class JoinedText:
         added = _utf8(text)
         self._pieces.append(added)
         if len(self._pieces) == JOINED:
-            self._pieces = [b"".join(self._pieces)]
+            self._blocks.append(b"".join(self._pieces))
+            self._pieces.clear()
         return len(added)
 
     def __len__(self) -> int:
         """Bytes."""
-        return sum(map(len, self._pieces))
+        return sum(map(len, (*self._blocks, *self._pieces)))
 
     def __str__(self) -> str:
-        return b"".join(self._pieces).decode("utf-8", "surrogatepass")
+        return b"".join([*self._blocks, *self._pieces]).decode("utf-8", "surrogatepass")
 
 
 def _utf8(text: str) -> bytes:
@@ -128,7 +130,7 @@ class KeptWords:
         self.left: list[LeftEvents] = []
         self.size = 0
         self._grew = grew
-        self._untold = 0
+        self._uncounted = 0
         # Where was heard last; the texts that go on with the newest piece there, and the length of all of it.
         self._told: list[tuple[float, BackendEvent]] = []
         self._more: list[str] = []
@@ -137,16 +139,17 @@ class KeptWords:
     def settle(self) -> None:
         """Makes whole what was heard, and counts all of it."""
         self._join()
-        size, self._untold = self._untold, 0
-        if size:
-            self._grew(size)
+        self._tell_size()
 
     def _count(self, size: int) -> None:
         """So many bytes more."""
-        self._untold += size
-        if self._untold >= TOLD_TOGETHER:
-            size, self._untold = self._untold, 0
-            self._grew(size)
+        self._uncounted += size
+        if self._uncounted >= COUNTED_TOGETHER:
+            self._tell_size()
+
+    def _tell_size(self) -> None:
+        size, self._uncounted = self._uncounted, 0
+        self._grew(size)
 
     def note_left(self, events: Iterable[dict[str, object]], now: float) -> None:
         for event in events:
@@ -154,7 +157,7 @@ class KeptWords:
             last = self.left[-1] if self.left else None
             if text is not None and last is not None and last.text is not None and last.name == name:
                 last.count += 1
-                self._untold += last.text.add(text)
+                self._uncounted += last.text.add(text)
                 continue
             row = LeftEvents(now, name, _json(event), text=None if text is None else JoinedText(text))
             self.left.append(row)
@@ -209,7 +212,7 @@ class KeptWords:
         text = params.get("delta") if isinstance(params, dict) else None
         last = turn.lines[-1] if turn.lines else None
         if isinstance(text, str) and last is not None and last.text is not None and last.method == method:
-            self._untold += last.text.add(text)
+            self._uncounted += last.text.add(text)
             return
         line = HeardLine(now, ours, _json(message), method, JoinedText(text) if isinstance(text, str) else None)
         turn.lines.append(line)
