@@ -18,7 +18,7 @@ from proxy.ingress.connections import MAX_CONNECTIONS, Connections
 
 # Seconds that a test waits for what is sure to come: who fails by it hangs. Less than pytest's own limit for a test,
 # whose failure says less; how fast something is, `make bench` measures.
-PATIENCE = 240.0
+PATIENCE = 540.0
 
 # Seconds; longer than any test.
 NEVER = 3600.0
