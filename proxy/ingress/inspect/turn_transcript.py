@@ -38,11 +38,12 @@ class JoinedText:
 
     def __init__(self, text: str) -> None:
         self._blocks: list[bytes] = []
-        self._pieces = [_utf8(text)]
+        self._pieces: list[bytes] = []
+        self.add(text)
 
     def add(self, text: str) -> int:
         """Returns what it takes, in bytes."""
-        added = _utf8(text)
+        added = text.encode("utf-8", "surrogatepass")
         self._pieces.append(added)
         if len(self._pieces) == JOINED:
             self._blocks.append(b"".join(self._pieces))
@@ -55,10 +56,6 @@ class JoinedText:
 
     def __str__(self) -> str:
         return b"".join([*self._blocks, *self._pieces]).decode("utf-8", "surrogatepass")
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 class HeardLine(Struct):
