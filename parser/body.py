@@ -31,7 +31,7 @@ OPEN_OBJECT = re.compile(r"<tool_call[ \t\r\n]{0,4}>[ \t\r\n]*+(?={)", re.IGNORE
 # Characters. So many may stand between the tags of a block that holds no call.
 MAX_WORDS_CHARS = 1000
 
-_SPACE = re.compile(rf"{WS}(?:{ESCAPED_SPACE.pattern}{WS})*+")
+_SPACE = re.compile(rf"{WS}(?:{ESCAPED_SPACE.pattern}{WS})*")
 _TAG = re.compile(f"(?P<close>{CLOSE.pattern})|{OPEN.pattern}", re.IGNORECASE)
 _FENCE, _FENCE_BEGUN = growing(r"(?:`{3,}|~{3,})[\w-]*[ \t\r\n]*")
 

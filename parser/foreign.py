@@ -57,7 +57,7 @@ _OWN_LINES = re.compile(r"\A\r?\n|\r?\n\Z")
 # written here, and its indentation is none of the value.
 _INDENTED = re.compile(r"\r?\n(?:([\s\S]*?)\r?\n)?([ \t]+)")
 # As a page of XML keeps text from being read as elements.
-_CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:(?!\]\]>)[\s\S])*+)\]\]>{_WS}")
+_CDATA = re.compile(rf"{_WS}<!\[CDATA\[((?:[^\]]++|(?!\]\]>)\])*)\]\]>{_WS}")
 _CDATA_OPEN = re.compile(rf"{_WS}<!\[CDATA\[")
 # Blanks, at the most, by which an element is indented further than the one that it stands in.
 _STEP = 4

@@ -23,7 +23,7 @@ SPACE = re.compile(f"[{BLANKS}]*")
 ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 # Every character of a string that stands for itself, and every whole escape. Possessive, as there is nothing to go back
 # for and a string may be as long as an answer.
-STRING_RUN = re.compile(rf'[^"\\\x00-\x1f]*+(?:{ESCAPE}[^"\\\x00-\x1f]*+)*+')
+STRING_RUN = re.compile(rf'[^"\\\x00-\x1f]*+(?:{ESCAPE}[^"\\\x00-\x1f]*+)*')
 # All that is held back within a string: half an escape may yet be a fault, and nothing of a fault is released.
 ESCAPE_BEGUN = re.compile(beginnings(ESCAPE))
 SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")

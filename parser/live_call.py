@@ -53,7 +53,7 @@ class Part(Struct, frozen=True):
 
 
 # Up to the end of the name, with the quotes of the name, or of a key as well.
-_NAMED = Part(*growing(rf'(?P<members>(?:{_WS}{_MEMBER}{_WS},)*+){_WS}"{NAME}"{_WS}:{_WS}(?P<name>{_STRING})'), '"', 4)
+_NAMED = Part(*growing(rf'(?P<members>(?:{_WS}{_MEMBER}{_WS},)*){_WS}"{NAME}"{_WS}:{_WS}(?P<name>{_STRING})'), '"', 4)
 _KEYED = replace(_NAMED, least=8)
 # From there up to the arguments. What waits before them is another member.
 _ARGUED = Part(*growing(rf'{_WS},{_WS}"{ARGUMENTS}"{_WS}:{_WS}(?=\{{)'), '"', 3)

@@ -14,7 +14,7 @@ _PIECE = re.compile(r"`+|~+|[^`~]+")
 _BLANKS = "".join(map(chr, range(0x21)))
 # What may stand before a fence on its line: an item of a list begins with it, or a quotation goes on. It is looked for
 # in so many characters.
-_ITEM = re.compile(r"(?:[ \t]*+(?:>|(?:[-*+]|[0-9]{1,9}+[.)])[ \t]))++[ \t]*+")
+_ITEM = re.compile(r"(?:[ \t]*+(?:>|(?:[-*+]|[0-9]{1,9}+[.)])[ \t]))+[ \t]*+")
 _IN_QUOTATION = f"{_BLANKS}>"
 _MAX_ITEM = 32
 # Characters. Longer runs are all of one length.

@@ -18,7 +18,7 @@ _DOTS = r"(?:\.{3,}|\u2026)"
 _BARE = rf"""(?:{_DOTS}|<[^\W\d][\w .:-]{{0,64}}>|\{{\{{[^{{}}"':,\n]{{1,64}}\}}\}})"""
 # Without quotes the dots are found within the braces, and a word in braces may be what is left of an object.
 _QUOTED = rf"(?:{_BARE}|\{{[ \t]*+(?:{_DOTS}|[^\W\d]\w*+)[ \t]*+\}})"
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<lost>\\?\Z))'
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|(?P<lost>\\?\Z))'
 _NAME = re.compile(rf"\s*+{_QUOTED}\s*+")
 _FOUND = re.compile(
     rf'"(?:name|arguments|parameters)"{WS}:{WS}"(?P<quoted>{_QUOTED})"|{_STRING}'

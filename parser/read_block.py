@@ -38,7 +38,7 @@ _ENTITY = re.compile(r"&(?:#(?:[0-9]{1,7}|[xX][0-9a-fA-F]{1,6});|([A-Za-z][A-Za-
 _CLOSERS = re.compile(r"[}\])]+")
 # What stands behind a call: signs that say nothing; what is no remark, as brackets and quotes may be what is left of
 # another call, markup and `key=value` what is left of this one; and how a call that was ended too early goes on.
-_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]|<(?![\w/|])|\\[nrt]?)*+')
+_PUNCTUATION = re.compile(r'(?:[^\w{}\[\]"<\\]++|<(?![\w/|])|\\[nrt]?)*')
 _NO_REMARK = re.compile(r"""[{}\[\]"\\]|<[\w/|]|[\w'-][ \t]*=""")
 _GOES_ON = re.compile(
     rf"""[ \t\r\n,;]*+(?:["'][\w-]++["']?{WS}:|[\w-]++["']?{WS}(?:=|:{WS}["'{{\[])|</?(?:param|arg|func|invoke))"""

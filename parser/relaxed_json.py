@@ -32,22 +32,22 @@ _CURLY = "\u201c\u201d\u201e\u2018\u2019"
 _QUOTES = f"\"'{_CURLY}"
 # What opens a string in them, and what closes it.
 _OTHER_STRINGS = [
-    (re.compile(rf"{opener}((?:{inside})*+){closer}"), rule)
+    (re.compile(rf"{opener}((?:{inside})*){closer}"), rule)
     for opener, inside, closer, rule in (
-        ('"""', r'\\[\s\S]|(?!""")[^\\]', '"""', Rule.TRIPLE_QUOTES),
-        ("'''", r"\\[\s\S]|(?!''')[^\\]", "'''", Rule.TRIPLE_QUOTES),
-        ("'(?!'')", r"\\[\s\S]|[^'\\]", "'", Rule.SINGLE_QUOTES),
-        ("[\u201c\u201d\u201e]", r"\\[\s\S]|[^\u201c\u201d\\]", "[\u201c\u201d]", Rule.CURLY_QUOTES),
-        ("[\u2018\u2019]", r"\\[\s\S]|[^\u2018\u2019\\]", "[\u2018\u2019]", Rule.CURLY_QUOTES),
+        ('"""', r'[^"\\]++|\\[\s\S]|(?!""")"', '"""', Rule.TRIPLE_QUOTES),
+        ("'''", r"[^'\\]++|\\[\s\S]|(?!''')'", "'''", Rule.TRIPLE_QUOTES),
+        ("'(?!'')", r"[^'\\]++|\\[\s\S]", "'", Rule.SINGLE_QUOTES),
+        ("[\u201c\u201d\u201e]", r"[^\u201c\u201d\\]++|\\[\s\S]", "[\u201c\u201d]", Rule.CURLY_QUOTES),
+        ("[\u2018\u2019]", r"[^\u2018\u2019\\]++|\\[\s\S]", "[\u2018\u2019]", Rule.CURLY_QUOTES),
     )
 ]
-_QUOTE = re.compile(r'(?:[^"\\]++|\\[\s\S])*+"')
+_QUOTE = re.compile(r'(?:[^"\\]++|\\[\s\S])*"')
 # In a string, escapes and what JSON does not have there.
 _FAULT = re.compile(rf'{ESCAPE}|(?P<backslash>\\)(?=(?P<escaped>[\s\S]?))|(?P<quote>")|(?P<control>[\x00-\x1f])')
 _DOUBLE_QUOTED = {'"': '\\"', "\\'": "'"}
 _BLANK = re.compile(WS)
 
-_KEY = rf'(?:"(?:[^"\\]++|\\[\s\S])*+"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'|[{_CURLY}][^{_CURLY}\n]*[{_CURLY}])'
+_KEY = rf'(?:"(?:[^"\\]++|\\[\s\S])*"|[A-Za-z_$][\w$-]*|\'[^\'\\\n]*\'|[{_CURLY}][^{_CURLY}\n]*[{_CURLY}])'
 KEY_AHEAD = re.compile(f"{_KEY}{WS}:")
 
 # What may end a container, or the text; also a comment, which may stand before either.

@@ -87,7 +87,7 @@ class Unescaper:
         return held
 
 
-_JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"', re.DOTALL)
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _JSON_CHARACTER = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|.", re.DOTALL)
 _SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -135,7 +135,7 @@ def unescape_json(raw: str) -> str:
 
 # In a string: what an escaped tag begins with, or may begin with, where the text ends; and the string up to its end.
 _JSON_TAG_BEGUN = re.compile(r"(?:<|\\u003[cC])(?:\\\\|\\u005[cC]|\Z)")
-_JSON_INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_JSON_INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 
 
 class JsonUnescaper:

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from re import _constants as sre  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
@@ -227,6 +229,46 @@ def _too_steep(use: Use, pattern: re.Pattern[Any], adversary: Adversary) -> str 
             if taken > EXPLODED or (taken > FLOOR and taken > TOO_STEEP * quarter):
                 return f"{adversary!r}: {quarter * 1e3:.2f} ms, then {taken * 1e3:.2f} ms for {length} characters"
     return None
+
+
+# What reads one character, or none.
+_SIMPLE = {sre.ANY, sre.AT, sre.IN, sre.LITERAL, sre.NOT_LITERAL}
+
+
+def _inside(value: object) -> Iterator[Any]:
+    """The pairs of operation and argument in a parsed pattern, however deep."""
+    match value:
+        case _parser.SubPattern():
+            for item in value:
+                yield item
+                yield from _inside(item[1])
+        case tuple() | list():
+            for member in value:
+                yield from _inside(member)
+        case _:
+            pass
+
+
+def _goes_back(operation: object, argument: Any) -> bool:
+    """Whether it may fail behind what it has read of its own, or reads ahead."""
+    match operation:
+        case sre.BRANCH:
+            return any(len(way) > 1 or way[0][0] not in _SIMPLE | {sre.POSSESSIVE_REPEAT} for way in argument[1])
+        case sre.ASSERT | sre.ASSERT_NOT | sre.MAX_REPEAT | sre.MIN_REPEAT:
+            return True
+        case _:
+            return False
+
+
+def test_no_possessive_repetition_has_to_go_back_in_one_of_its_rounds() -> None:
+    # Python before 3.11.5 goes on where such a round has failed, as if it had matched (gh-106052). Debian has 3.11.2.
+    wrong = {
+        place
+        for pattern, (place, _) in _patterns().items()
+        for operation, argument in _inside(_parser.parse(pattern.pattern, pattern.flags))
+        if operation is sre.POSSESSIVE_REPEAT and any(_goes_back(*inner) for inner in _inside(argument[2]))
+    }
+    assert not wrong, "repeat it greedily: another way through it there is none"
 
 
 @pytest.mark.growth

@@ -16,7 +16,7 @@ KEYS = re.compile(
     r"|\bAIza[\w-]{35}"
     r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?<=[Bb]earer )[\w.~+/-]{12,}=*"
-    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*+(?:-----END [A-Z ]{0,32}PRIVATE KEY-----)?"
+    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*(?:-----END [A-Z ]{0,32}PRIVATE KEY-----)?"
 )
 
 _PASSWORD = "(?i:password|passwd|passphrase|passcode|pwd)"  # noqa: S105 -- a name
