@@ -55,8 +55,9 @@ class HeldThread(Struct, eq=False):
 
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
     service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
-    written, where they can. `bare_head`: its head without what that says of tools. `usage` are the thread's tokens in
-    all, `turns` the ids of its turns. `spoilt`: it holds something that is not the conversation's.
+    written, where they can. `bare`: its identity without what its head says of tools, where one that declares some was
+    answered in it. `usage` are the thread's tokens in all, `turns` the ids of its turns. `spoilt`: it holds something
+    that is not the conversation's.
     """
 
     identity: Identity
@@ -69,7 +70,7 @@ class HeldThread(Struct, eq=False):
     effort: bool = False
     tiered: bool = False
     calls_held: bool = False
-    bare_head: str | None = None
+    bare: Identity | None = None
     usage: Usage = field(default_factory=Usage)
     turns: set[str] = field(default_factory=set)
     used: float = 0.0
@@ -89,15 +90,6 @@ class HeldThread(Struct, eq=False):
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
         return Unsaid(new[:asked], newest, self.tiered, outputs)
-
-    def fits(self, wanted: Identity, *, toolless: bool) -> bool:
-        """Whether it was given at its start what a prompt wants; one that is `toolless` may find tools beside that.
-
-        Clients sum up a conversation, the longest that they have, by a request without tools. It ends in a line of ours
-        that forbids calls.
-        """
-        owner, model, _, verbosity, outputs = self.identity
-        return wanted == self.identity or (toolless and wanted == (owner, model, self.bare_head, verbosity, outputs))
 
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
@@ -124,7 +116,8 @@ class HeldThread(Struct, eq=False):
         self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
         if not prompt.toolless:
-            self.bare_head = prompt.bare_head
+            owner, model, _, verbosity, outputs = self.identity
+            self.bare = owner, model, prompt.bare_head, verbosity, outputs
         self.names, self.usage = prompt.names, usage
         self.turns |= {turn_id} if turn_id else set()
         # From now on it may be gone when it is asked for.
@@ -180,7 +173,10 @@ class Lanes(Struct):
         """That lane, and why it is this one or none."""
         items = prompt.said
         wanted = identity(prompt, outputs=outputs)
-        alike = [lane for lane in self._idle if lane.fits(wanted, toolless=prompt.toolless)]
+        # A request without tools may find some. Clients sum up a conversation, the longest that they have, by such a
+        # request, and it ends in a line of ours that forbids calls.
+        toolless = prompt.toolless
+        alike = [lane for lane in self._idle if lane.identity == wanted or (toolless and lane.bare == wanted)]
         # Something must be old, and something new, or codex would have nothing to answer.
         counts = {lane.count for lane in alike if 0 < lane.count < len(items)}
         known = beginnings([*map(_meaning, items)], counts) if counts else {}

@@ -314,3 +314,13 @@ def test_a_conversation_with_tools_goes_on_behind_one_request_without_them() -> 
     later = (*summing, AssistantText("A."), user("And now?"))
     assert lanes.holds(prompt(*later))
     assert lanes.holds(summed_up(*later))
+
+
+def test_a_conversation_without_tools_does_not_go_on_where_its_instructions_are_gone() -> None:
+    asked = summed_up(user("Hello"))
+    held = lane(asked, [AssistantText("Hi.")])
+    later = (user("Hello"), AssistantText("Hi."), user("And now?"))
+    assert lanes(held).holds(summed_up(*later))
+    without = summed_up(*later, instructions="")
+    assert without.head is None
+    assert not lanes(held).holds(without)
