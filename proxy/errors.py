@@ -107,6 +107,12 @@ class ApiError(TagcallError):
         self.retryable = retryable
         self.elsewhere = elsewhere
 
+    def __copy__(self) -> Self:
+        """The same error, to be told in other words. Python would call its class with `args`, which not all take."""
+        copied = type(self).__new__(type(self), *self.args)
+        vars(copied).update(vars(self))
+        return copied
+
     def without_trace(self) -> Self:
         """The error as a value that is kept.
 

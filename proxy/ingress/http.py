@@ -61,8 +61,10 @@ from .tokligence import WAITING, WaitingResponses
 # Responses that could not be stored, and are remembered.
 MOST_LOST = 10_000
 
-# Characters of the sentence on a turn in its header: clients refuse a line of 8,190.
+# Characters of the sentence on a turn in its header, and of its warnings: clients refuse a line of 8,190, and nginx a
+# head of 4,096.
 MOST_SAID = 1000
+MOST_WARNED = 2000
 
 # The version of the API that OpenAI names in each answer.
 OPENAI_VERSION = "2020-10-01"
@@ -187,7 +189,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         headers["openai-version"] = OPENAI_VERSION
         headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
-            headers[WARNING] = "; ".join(entry.turn.warnings)
+            headers[WARNING] = "; ".join(entry.turn.warnings)[:MOST_WARNED]
         if entry.turn.tools and entry.stream is False:
             # Names of tools may have any letters, a header has not.
             headers[SAID] = sentence_of(entry.turn)[:MOST_SAID].encode("ascii", "replace").decode()

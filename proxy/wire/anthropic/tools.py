@@ -32,6 +32,9 @@ _SERVERS = re.compile(r"(?:web_search|web_fetch|code_execution|tool_search_tool\
 # The beginning of the types of Anthropic's own searches for tools.
 HOSTED_SEARCH = "tool_search_tool"
 
+# What can be told in a header.
+_NAMEABLE = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
 _TOOLSETS = re.compile(r"(?:computer|browser)(?:_\w+)?")
 
 CHOICES = ("auto", "any", "tool", "none")
@@ -135,7 +138,7 @@ def _offered(tools: Iterable[Reader], hosted: set[str]) -> Iterator[Reader]:
         elif dated is not None and dated[1] in _CLIENTS:
             yield _function(tool, *_CLIENTS[dated[1]])
         else:
-            hosted.add(kind)
+            hosted.add(kind if _NAMEABLE.fullmatch(kind) else "a type that is none")
 
 
 def _with_examples(tool: Reader) -> JsonValue:

@@ -137,6 +137,14 @@ async def test_a_backend_that_refuses_is_an_http_error(
     assert words in told["message"]
 
 
+async def test_a_model_that_does_not_do_what_it_must_is_no_fault_of_the_server() -> None:
+    body = {**BODY, "tool_choice": {"type": "any"}}
+    async with client("Hello.", "Hello.") as (session, url):
+        told = await refused(session, f"{url}/messages", 422, json=body)
+    assert told["type"] == "invalid_request_error"
+    assert "call" in told["message"]
+
+
 async def test_a_failure_in_mid_stream_is_an_error_event() -> None:
     async with client([TextPiece("I lo"), BackendError("Gone.", status=503)]) as (session, url):
         message = await streamed(session, url, tools=[])
@@ -189,6 +197,23 @@ async def test_a_tool_that_is_not_offered_is_told() -> None:
         tools = [{"type": "web_search_20250305", "name": "web_search"}]
         async with session.post(f"{url}/messages", json={**BODY, "tools": tools}) as response:
             assert "web_search_20250305" in response.headers["x-tagcall-warning"]
+
+
+@pytest.mark.parametrize("kind", ["a\0b", "a\nb: c", "é", "x" * 70_000])
+async def test_a_type_that_no_header_can_carry_is_not_told_by_its_name(kind: str) -> None:
+    async with client("Hello") as (session, url):
+        tools = [{"type": kind, "name": "a"}, {"type": "advisor_20260301", "name": "b"}]
+        async with session.post(f"{url}/messages", json={**BODY, "tools": tools}) as response:
+            told = response.headers["x-tagcall-warning"]
+    assert told.endswith("can run it: a type that is none, advisor_20260301.")
+
+
+async def test_a_warning_is_no_longer_than_clients_read() -> None:
+    async with client("Hello") as (session, url):
+        tools = [{"type": f"{'x' * 60}_{number}", "name": "a"} for number in range(1000)]
+        async with session.post(f"{url}/messages", json={**BODY, "tools": tools}) as response:
+            assert response.status == 200
+            assert 1000 < len(response.headers["x-tagcall-warning"]) <= 2000
 
 
 VERDICT = {

@@ -203,6 +203,14 @@ async def test_errors_are_sentences_before_a_stream_and_in_it() -> None:
                 assert said in body["error"]
 
 
+async def test_a_model_that_does_not_do_what_it_must_is_no_fault_of_the_server() -> None:
+    body = {"model": "m", "messages": [QUESTION], "tools": [TOOL], "format": "json"}
+    async with client("Hello.", "Hello.") as (session, url):
+        async with session.post(f"{root(url)}/api/chat", json=body) as response:
+            assert response.status == 422
+            assert "call" in (await response.json())["error"]
+
+
 async def test_it_listens_on_ollamas_own_port_as_well(unused_tcp_port: int) -> None:
     settings = Settings(port=0, also_port=(unused_tcp_port,))
     async with (
