@@ -97,6 +97,8 @@ class ApiError(TagcallError):
     ) -> None:
         if len(message) > LONGEST_SENTENCE:
             message = f"{message[:LONGEST_SENTENCE]}…"
+        # Bytes of a header that are no UTF-8 are half surrogate pairs here, and these can be written nowhere.
+        message = message.encode(errors="replace").decode()
         super().__init__(message, remedy)
         self.message = advised(message, remedy)
         self.status = self.default_status if status is None else status

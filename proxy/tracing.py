@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from msgspec import Struct
 
 # W3C Trace Context, version 00 and those to come; and OpenAI's header for a name that the client chooses.
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-\S{0,200})?")
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,200})?")
 CLIENT_ID = re.compile(r"[\x21-\x7e]{1,512}")
 PARENT, CLIENT_REQUEST = "traceparent", "x-client-request-id"
 

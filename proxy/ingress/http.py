@@ -33,7 +33,7 @@ from .metrics import METRICS, Metrics
 from .models import MODELS, ModelList
 from .rate_limits import RATE_LIMITS, RateLimits
 from .readiness import READINESS, Readiness
-from .request_log import RequestLog, client_name, log
+from .request_log import RequestLog, client_name, log, plain
 from .routes import KEYLESS, call_handler, canonical_path
 from .spans import add_spans
 from .state import (
@@ -138,9 +138,9 @@ async def dispatch(request: web.Request, handler: object) -> web.StreamResponse:
     """
     app, headers = request.app, request.headers
     path = canonical_path(request.path, app[BASE_PATH])
-    origin = headers.get("Origin", "")[:200]
+    origin = plain(headers.get("Origin", ""))[:200]
     request[REQUEST_LOG] = entry = RequestLog(
-        mint_id("req"), request.method, path, origin, client_name(origin, headers.get("User-Agent", ""))
+        mint_id("req"), request.method, path, origin, client_name(origin, plain(headers.get("User-Agent", "")))
     )
     entry.trace = trace_of(headers)
     CURRENT.set(entry.trace)

@@ -154,6 +154,11 @@ class RequestLog(Struct):
         log.info("request", **line)
 
 
+def plain(header: str) -> str:
+    """A header's value that can be written down. Bytes that are no UTF-8 are half surrogate pairs in it."""
+    return header if header.isascii() else header.encode("ascii", "replace").decode()
+
+
 def client_name(origin: str, agent: str) -> str:
     """Who asks, in a word: Obsidian's pages by their origin, else the program at the head of its `User-Agent`."""
     if origin.startswith(("app://obsidian", "capacitor://")):

@@ -24,3 +24,8 @@ def test_every_kind_of_error_can_be_told_in_other_words(error: ApiError) -> None
     assert (type(told), vars(told), str(told)) == (type(error), before, str(error))
     told.message = "In other words."
     assert vars(error) == before
+
+
+def test_half_a_surrogate_pair_in_its_words_keeps_no_error_from_being_written() -> None:
+    """Bytes of a header that are no UTF-8 become such halves."""
+    assert ApiError("The origin \udcff is not served.", remedy="none").message == "The origin ? is not served.: none."

@@ -36,7 +36,9 @@ async def test_a_trace_and_the_clients_own_id_are_carried_through(
     assert (line["trace"], line["client_request"]) == (TRACE, "mine-1")
 
 
-@pytest.mark.parametrize("parent", ["", "00-1-2-3", f"00-{TRACE}-b7ad6b7169203331-01\n", PARENT.upper(), "x" * 9000])
+@pytest.mark.parametrize(
+    "parent", ["", "00-1-2-3", f"00-{TRACE}-b7ad6b7169203331-01\n", PARENT.upper(), "x" * 9000, f"{PARENT}-\udcff"]
+)
 def test_what_is_no_trace_is_none(parent: str) -> None:
     trace = trace_of({"traceparent": parent, "x-client-request-id": "two words"})
     assert (trace.id, trace.headers()) == ("", {})

@@ -9,7 +9,7 @@ import pytest
 
 from proxy.server import running_server
 from proxy.settings import Settings
-from tests.support.http_client import connect, raw
+from tests.support.http_client import client, connect, raw
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
 from tests.support.talking import GatedBackend
@@ -103,6 +103,21 @@ async def test_what_is_no_request_gets_our_error_and_none_of_its_own_bytes(junk:
     assert orjson.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
     for word in (b"JUNK", b"<script>", b"aiohttp", b"Python"):
         assert word not in answer
+
+
+@pytest.mark.parametrize("header", ["Origin", "User-Agent", "X-Api-Key", "x-tagcall-dialect", "traceparent"])
+async def test_a_header_that_is_no_utf_8_harms_nobody(header: str) -> None:
+    body = b'{"model": "m", "input": "hi"}'
+    head = b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    head += b"Content-Length: %d\r\n%s: \xff\r\n\r\n" % (len(body), header.encode())
+    async with client("Hello") as (session, url):
+        refused = header in {"Origin", "x-tagcall-dialect"}
+        answer = await raw(url, head + body)
+        assert answer.startswith(b"HTTP/1.1 4" if refused else b"HTTP/1.1 200")
+        assert b"{" in answer
+        async with session.get(f"{url.removesuffix('/v1')}/inspect/turns") as response:
+            assert response.status == 200
+            assert len(orjson.loads(await response.read())["turns"]) == (not refused)
 
 
 async def test_a_server_that_stops_closes_the_connections_of_those_it_still_answers() -> None:
