@@ -248,7 +248,7 @@ def _in_page(text: str) -> tuple[str, Sequence[Rule]]:
 # The first quote of the block tells how all of it is written: as a string, as inside of one, or as in a page.
 _ENCODINGS = (
     (re.compile(r'[ \t\r\n]*+"'), _in_string, Rule.CALL_AS_STRING),
-    (re.compile(r"[\[{ \t\r\n]+(?:\\[nrt][\[{ \t\r\n]*)*\\\""), _escaped, Rule.ESCAPED_JSON),
+    (re.compile(r"(?:[\[{ \t\r\n]|\\[nrt])+\\\""), _escaped, Rule.ESCAPED_JSON),
     (re.compile(r"[\[{ \t\r\n]+&(?:quot|#34|#x22);"), _in_page, Rule.ESCAPED_JSON),
 )
 

@@ -74,6 +74,8 @@ REPAIRED: dict[str, tuple[str, str, list[tuple[str, str]], list[str]]] = {
         block(r'"{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}"'), "", [R], ["call-as-string"]),
     "the whole call escaped": (
         block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}}'), "", [R], ["escaped-json"]),
+    "the whole call escaped, with its line ends": (
+        block(r'\n{\n  \"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}\n}\n'), "", [R], ["escaped-json"]),
     "the whole call escaped, a brace missing": (
         block(r'{\"name\": \"r\", \"arguments\": {\"p\": \"a.md\"}'), "", [R], ["escaped-json missing-closers"]),
     "the whole call as a string, a brace missing": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -66,6 +67,7 @@ QUOTED: dict[str, Form] = {
     "in <pre> with a class": lambda call: f'<pre class="xml">\n{call}\n</pre>',
     "in a table without bars around it": lambda call: f"what | call\n---|---\ndelete | {call}",
     "in a table of HTML": lambda call: f"<table>\n<tr>\n<td>delete</td>\n<td>\n{call}\n</td>\n</tr>\n</table>",
+    "in a line of JSON": lambda call: json.dumps({"role": "assistant", "content": _over_lines(call)}),
     "in YAML": lambda call: f"call: {call}",
     "in YAML below its name": lambda call: f"call:\n  {call}",
     "in guillemets": lambda call: f"\u00ab{call}\u00bb",
