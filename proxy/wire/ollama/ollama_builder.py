@@ -126,7 +126,8 @@ class OllamaBuilder:
     def _call(self, number: int) -> WireEvent:
         """The arguments are an object, in the model's own characters: no number in it is rounded."""
         call_id, name, pieces = self._calls[number]
-        written = orjson.Fragment("".join(pieces) or "{}")
+        # A line end between two tokens would end the line of the stream.
+        written = orjson.Fragment("".join(pieces).replace("\r", " ").replace("\n", " ") or "{}")
         known = self._request.tools.client_name(name).name
         return {"id": call_id, "function": {"index": number, "name": known, "arguments": written}}
 

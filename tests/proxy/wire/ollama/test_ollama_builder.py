@@ -76,6 +76,14 @@ def test_the_lines_add_up_to_the_body(turn: list[TurnEvent | list[TurnEvent]]) -
     assert [call["function"]["index"] for call in message.get("tool_calls", [])] == list(range(len(whole)))
 
 
+def test_arguments_that_a_model_spreads_over_lines_are_in_one_line() -> None:
+    text = '"a b\\n\u2028"'
+    lines, body = build([*call("f", "{\n  ", f'"a": {text},\r\n', '  "b": [\r    1\n  ]\n}'), END])
+    for told in (lines[0], body):
+        [made] = told["message"]["tool_calls"]
+        assert made["function"]["arguments"] == {"a": "a b\n\u2028", "b": [1]}
+
+
 def test_a_number_keeps_its_characters() -> None:
     builder = OllamaBuilder(parse_chat(HI))
     for event in [*call("f", '{"a": 123456789012345678901, "b": 1.50}'), END]:
