@@ -108,8 +108,9 @@ def _form(tool: Tool, prefix: str, definitions: _Schema) -> _Schema:
     parameters = _placed(read, prefix, 0) if isinstance(read, dict) else {}
     parameters.pop("$schema", None)
     for keyword in _DEFINITIONS:
-        named = parameters.pop(keyword, {})
-        definitions |= {f"{prefix}{name}": schema for name, schema in named.items()}
+        named = parameters.pop(keyword, None)
+        if isinstance(named, dict):  # a schema that is not strict may have anything there
+            definitions |= {f"{prefix}{name}": schema for name, schema in named.items()}
     if parameters.keys().isdisjoint({"$ref", "anyOf"}):
         parameters["type"] = "object"  # whatever else they may be, arguments are an object
     return _closed({"name": {"type": "string", "const": tool.name}, "arguments": parameters})

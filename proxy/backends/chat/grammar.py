@@ -113,7 +113,7 @@ class _Rules:
         return self._defined[target]
 
     def _object(self, properties: _Schema, required: object) -> str:
-        needed = set(required) if isinstance(required, list) else set()
+        needed = set(map(str, required)) if isinstance(required, list) else set()
         if not needed <= properties.keys():
             return "object"
         pairs = [

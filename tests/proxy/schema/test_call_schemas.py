@@ -60,6 +60,7 @@ def held_arguments(parameters: object) -> Any:
         ({"type": "array"}, {"type": "object"}),
         ({"anyOf": [{"required": ["a"]}]}, {"anyOf": [{"required": ["a"]}]}),
         ({"$ref": "#/definitions/a", "definitions": {"a": {}}}, {"$ref": "#/$defs/tool_1_a"}),
+        ({"$defs": None, "definitions": ["a"]}, {"type": "object"}),
     ],
 )
 def test_arguments_are_an_object_whatever_else_is_declared(parameters: object, arguments: object) -> None:

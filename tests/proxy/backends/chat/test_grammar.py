@@ -94,6 +94,13 @@ def test_the_model_writes_the_key_itself() -> None:
     assert not allowed(called({"lines": 1}, key="x"), keyed=False)
 
 
+@pytest.mark.parametrize("required", [[{}], [["path"]], [None], {"path": True}, "path"])
+def test_what_requires_no_property_by_its_name_requires_none(required: object) -> None:
+    parameters = {"type": "object", "properties": {"path": {"type": "string"}}, "required": required}
+    grammar = text_and_calls(call_schema((Tool("read", "", json.dumps(parameters)),), keyed=False))
+    assert is_of(grammar, called({}))
+
+
 def test_a_grammar_is_made_once_for_a_set_of_tools() -> None:
     schema = call_schema(TOOLS, keyed=True)
     assert text_and_calls(schema) is text_and_calls(call_schema((*TOOLS,), keyed=True))
