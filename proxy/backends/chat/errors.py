@@ -209,7 +209,7 @@ def _seconds(retry_after: str | None) -> float | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
     return None if isnan(seconds) else min(max(0.0, seconds), _LONGEST_WAIT)
 

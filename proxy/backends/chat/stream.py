@@ -32,7 +32,7 @@ from .thinking import ThinkingReader, Thought, calls_at_end
 # Bytes of one event: a server that does not stream says all at once.
 MAX_LINE = 16 * 2**20
 
-# Choices of one event. One answer is asked for; of each more one that is sent all the same, a few are let pass.
+# Choices of one event. One answer is asked for; a few more that are sent all the same are passed over.
 MOST_CHOICES = 16
 
 # Characters that wait until it is known whether they are a thought: an answer of so many would have told it by now.
@@ -190,6 +190,8 @@ class ChatStream:
     def _choice(self, choice: Any, events: list[BackendEvent]) -> None:  # noqa: ANN401 -- whatever a server sends
         if not isinstance(choice, dict):
             raise self._no_stream("something that is not a completion")
+        if isinstance(index := choice.get("index"), int) and index > 0:
+            return
         # A server that does not stream has a message.
         delta = choice.get("delta") or choice.get("message")
         reason = choice.get("finish_reason")
@@ -263,7 +265,7 @@ def _plain_text(chunk: Any) -> str:  # noqa: ANN401 -- whatever a server sends
         text = delta["content"]
     except (LookupError, TypeError, ValueError):
         return ""
-    if len(delta) != 1 or choice.get("finish_reason") is not None or not isinstance(text, str):
+    if len(delta) != 1 or choice.get("finish_reason") is not None or choice.get("index") or not isinstance(text, str):
         return ""
     is_plain = chunk.get("usage") is None and chunk.get("object") != "error" and not chunk.get("error")
     return text if is_plain else ""

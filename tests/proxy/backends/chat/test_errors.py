@@ -131,7 +131,17 @@ def test_a_redirect_is_none_even_if_it_says_so_in_json() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("7", 7), ("0.5", 0.5), ("-3", 0), ("soon", None), ("", None), ("nan", None), ("inf", 86_400), ("1e30", 86_400)],
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        ("-3", 0),
+        ("soon", None),
+        ("", None),
+        ("nan", None),
+        ("inf", 86_400),
+        ("1e30", 86_400),
+        ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", None),
+    ],
 )
 def test_when_to_come_again_is_passed_on(header: str, seconds: float | None) -> None:
     assert failure(read_rejection(429, b"{}", header), "The server").retry_after == seconds

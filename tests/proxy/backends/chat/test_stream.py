@@ -296,6 +296,20 @@ def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_so_many_answers_as_nobody_asked_for_are_no_stream() -> None:
     few, many = ([{"index": index, "delta": {"content": "x"}} for index in range(count)] for count in (16, 500_000))
-    assert read([event(choices=few), DONE])[0] == [TextPiece("x" * 16), *ENDED]
+    assert read([event(choices=few), DONE])[0] == [TextPiece("x"), *ENDED]
     events, code = read([event(choices=many)])
     assert (events, code) == ([], "backend_error")
+
+
+def test_of_two_answers_the_first_is_read() -> None:
+    second = {"content": "Bonjour", "reasoning_content": "Hm.", "tool_calls": [{"index": 0}]}
+    both = [
+        event(choices=[{"index": index, "delta": delta, "finish_reason": reason}])
+        for delta, other, reason in (({"content": "Hel"}, second, None), ({"content": "lo"}, second, "stop"))
+        for index, delta in enumerate((delta, other))
+    ]
+    assert read([*both, DONE]) == ([TextPiece("Hello"), *ENDED], None)
+    assert read([delta(content="Hello"), event(choices=[{"index": 1, "delta": {"content": "!"}}]), DONE])[0] == [
+        TextPiece("Hello"),
+        *ENDED,
+    ]
