@@ -51,8 +51,8 @@ class KeyRule:
         match call.carried:
             case Carried.RIGHT:
                 return self._with_key(call, at)
-            case Carried.WRONG if self._key.mode is KeyMode.AUTO:
-                # The block was copied as it is, or the key was copied wrong.
+            case Carried.WRONG if self._key.mode is KeyMode.AUTO and (self._demanded or not at.quoted):
+                # The block was copied as it is, or the key was copied wrong. Where a call is shown, it is made up.
                 is_copied = self._is_copied_key(call) and self.is_copied(call)
                 return Reason.QUOTED if is_copied else Reason.WRONG_KEY
             case _:

@@ -443,6 +443,20 @@ async def test_another_key_is_asked_for_once_more_and_then_taken_out() -> None:
     assert outcome.report.counts["refused"] == {"wrong_key": 1}
 
 
+@pytest.mark.parametrize("key", ["<key>", "...", "4fwdqcoamb"])
+@pytest.mark.parametrize(
+    "form", ['You would write "{call}".', "> {call}", "| how |\n|---|\n| {call} |", "So {call} does."]
+)
+@pytest.mark.parametrize("habit", KeyHabit)
+async def test_where_a_call_is_shown_a_key_that_is_made_up_is_none(habit: KeyHabit, form: str, key: str) -> None:
+    text = form.format(call=write_call("read_note", A, key=key))
+    outcome = await insisted(text, habit)
+    assert (outcome.calls, outcome.text) == ([], text)
+    assert outcome.report.again == (["no_key"] if habit is UNKNOWN else [])
+    outcome = await insisted(text, habit, choice=DEMANDED)
+    assert (outcome.calls, outcome.report.again) == ([], ["wrong_key"])
+
+
 FOREIGN = write_call("read_note", A, key="4fwdqcoamb")
 
 
