@@ -31,7 +31,8 @@ class Usage(Struct, frozen=True):
         return Usage(*map(add, _counts(self), _counts(other)))
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(*map(sub, _counts(self), _counts(other)))
+        """What came behind `other`. A count that has become less tells nothing."""
+        return Usage(*(max(0, count) for count in map(sub, _counts(self), _counts(other))))
 
 
 # What is more is a mistake: every client can read this, and some sums of it.

@@ -82,8 +82,15 @@ BY_UPSTREAM_CODE: Mapping[str, ErrorFields] = {
     "server_is_overloaded": OVERLOAD,
 }
 
-# What a recorded error has beside its message.
-RECORDED_FIELDS = ("status", "type", "code", "param", "retry_after", "retryable")
+# What a recorded error has beside its message, and what each may be.
+RECORDED_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "status": (int,),
+    "type": (str,),
+    "code": (str,),
+    "param": (str,),
+    "retry_after": (int, float),
+    "retryable": (bool,),
+}
 
 # How codex begins when it speaks of itself or of the connection. What it says otherwise under `other` is what the
 # service said of a request it would not serve.
@@ -127,8 +134,10 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     match error.get("codexErrorInfo"):
         case {"recorded": dict(fields)}:
             # Fixtures are edited by hand: a member of another name must not leave the turn without its end, nor a
-            # status of no error the answer without its form.
-            known = {name: fields[name] for name in RECORDED_FIELDS if name in fields}
+            # status of no error, or a member of another kind, the answer without its form.
+            known = {
+                name: fields[name] for name, kinds in RECORDED_FIELDS.items() if isinstance(fields.get(name), kinds)
+            }
             if known.get("status") not in range(400, 600):
                 known["status"] = FAILED["status"]
             return BackendError(message, **known)

@@ -217,8 +217,9 @@ class TurnReduction:
                 self._done[item["id"]] = ""
                 reasoning = self._open.pop(item["id"], None)
                 told = reasoning.told if isinstance(reasoning, _Reasoning) else {}
-                for part, text in enumerate(item.get("summary") or ()):
-                    if rest := _rest(str(text), told.get(part, [])):
+                summary = item.get("summary")
+                for part, text in enumerate(summary[:MOST_PARTS] if isinstance(summary, list) else ()):
+                    if isinstance(text, str) and (rest := _rest(text, told.get(part, []))):
                         yield ReasoningPiece(part, rest)
                 yield ReasoningEnded()
             case "userMessage":

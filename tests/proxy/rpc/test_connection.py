@@ -31,6 +31,8 @@ LINES: list[tuple[bytes, RpcEvent]] = [
     (b'{"jsonrpc":"2.0","id":2,"result":{}}', Response(2, {})),
     (b"not json", LineSkipped("not JSON", 8)),
     (b'{"method":"\xff"}', LineSkipped("not JSON", 14)),
+    (b'{"method":"m","params":{"delta":"Hi \\ud83d"}}', Notification("m", {"delta": "Hi \N{REPLACEMENT CHARACTER}"})),
+    (b'{"method":"\\ud83d",}', LineSkipped("not JSON", 20)),
     (b"[1,2]", LineSkipped("not a message")),
     (b'{"id":null,"result":{}}', LineSkipped("not a message")),
     (b'{"method":"crlf"}\r', Notification("crlf", {})),

@@ -130,6 +130,16 @@ def test_a_recorded_status_that_is_none_of_an_error_is_that_of_a_failure(status:
     assert (failure.status, failure.code) == (502, "x")
 
 
+@pytest.mark.parametrize("member", ["type", "code", "param", "retry_after", "retryable"])
+@pytest.mark.parametrize("value", [["x"], {"a": 1}])
+def test_a_recorded_member_of_another_kind_is_passed_over(member: str, value: object) -> None:
+    failure = turn_failure({"message": "m", "codexErrorInfo": {"recorded": {"status": 429, member: value}}})
+    assert isinstance(failure, BackendError)
+    assert failure.status == 429
+    assert failure.headers() == {}
+    assert failure.error_object() == {"message": "m", "type": "server_error", "param": None, "code": None}
+
+
 def test_a_page_in_place_of_a_sentence_is_not_told_to_its_end() -> None:
     page = "<html>" + "<p>Blocked</p>" * 10_000
     failure = turn_failure({"message": f"unexpected status 502 Bad Gateway: {page}", "codexErrorInfo": "other"})

@@ -195,6 +195,20 @@ def test_what_is_no_text_is_no_text_of_the_answer() -> None:
     assert reduction.receive(*completed()) == [MessageEnded(), TurnEnded(None)]
 
 
+def test_a_thread_that_counts_less_than_before_has_cost_nothing_that_is_known() -> None:
+    names = ("inputTokens", "cachedInputTokens", "outputTokens", "reasoningOutputTokens")
+    reduction = TurnReduction(USAGE)
+    reduction.receive("thread/tokenUsage/updated", {"turnId": "0", "tokenUsage": {"total": dict.fromkeys(names, 50)}})
+    assert reduction.receive(*completed()) == [TurnEnded(Usage(0, 10, 30, 45))]
+
+
+@pytest.mark.parametrize("summary", [7, {"a": 1}, [["Hm."], {"text": "Hm."}, None]])
+def test_a_summary_that_is_no_text_ends_its_reasoning_all_the_same(summary: object) -> None:
+    item = {"type": "reasoning", "id": "r", "summary": summary}
+    events = told(("item/completed", {"turnId": "0", "item": item}), completed())
+    assert events == [ReasoningEnded(), TurnEnded(None)]
+
+
 @pytest.mark.parametrize("count", [2**64 - 1, 1e300, -5])
 def test_tokens_that_cannot_be_counted_are_told_as_a_number_of_json(count: float) -> None:
     names = ("inputTokens", "cachedInputTokens", "outputTokens", "reasoningOutputTokens")
