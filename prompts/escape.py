@@ -107,8 +107,8 @@ def json_unescape(text: str) -> str:
     return _JSON_ESCAPE.sub(lambda match: _character(match[0]), text)
 
 
-def _edit_strings(raw: str, tag: re.Pattern[str], edit: Callable[[list[str], int], None]) -> str:
-    """`edit` the written characters of each string in `raw` where its value has a `tag`, the last such place first."""
+def _edit_strings(raw: str, tag: re.Pattern[str], behind: int, edit: Callable[[str], str]) -> str:
+    """`edit` one written character of each `tag` in the value of a string in `raw`: the one so far `behind` its `<`."""
 
     def edited(match: re.Match[str]) -> str:
         # The value's characters and their written forms have the same indices.
@@ -116,8 +116,9 @@ def _edit_strings(raw: str, tag: re.Pattern[str], edit: Callable[[list[str], int
             return match[0]
         written = _JSON_CHARACTER.findall(match[0])
         value = "".join(map(_character, written))
-        for place in reversed([found.start() for found in tag.finditer(value)]):
-            edit(written, place)
+        for found in tag.finditer(value):
+            place = found.start() + behind
+            written[place] = edit(written[place])  # in place: to move all that follows, at each tag, takes a minute
         return "".join(written)
 
     return _JSON_STRING.sub(edited, raw) if "<" in raw or "\\u" in raw else raw
@@ -125,12 +126,12 @@ def _edit_strings(raw: str, tag: re.Pattern[str], edit: Callable[[list[str], int
 
 def escape_json(raw: str) -> str:
     """The JSON text `raw` with `escape` done to every string in it, keys too; all other characters stay as they are."""
-    return _edit_strings(raw, LOOKALIKE, lambda written, place: written.insert(place + 1, r"\\"))
+    return _edit_strings(raw, LOOKALIKE, 0, lambda written: written + r"\\")
 
 
 def unescape_json(raw: str) -> str:
     """The inverse of `escape_json`, character for character; of other JSON text `unescape` of every string in it."""
-    return _edit_strings(raw, _ESCAPED, lambda written, place: written.__delitem__(place + 1))
+    return _edit_strings(raw, _ESCAPED, 1, lambda _: "")
 
 
 # In a string: what an escaped tag begins with, or may begin with, where the text ends; and the string up to its end.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from parser import CLOSE_TAG, OPEN_TAG
 from parser.grammar import CLOSE, OPEN
 from prompts import Unescaper, escape, escape_json, indent, normalise_newlines, unescape, unescape_json
+from tests.support.cpu_time import any_round, cpu_seconds
 
 PIECES = [
     "<",
@@ -160,6 +161,18 @@ def test_json_is_escaped_in_its_values(value: object, ascii_only: bool, indentat
 def test_json_keeps_every_other_character(raw: str, escaped: str) -> None:
     assert escape_json(raw) == escaped
     assert unescape_json(escaped) == raw
+
+
+@pytest.mark.growth
+def test_tags_in_a_string_of_json_cost_the_same_each_however_many_there_are() -> None:
+    few, many = (json.dumps("<tool_call>" * number) for number in (2_000, 32_000))
+
+    def there_and_back(raw: str) -> float:
+        return cpu_seconds(lambda: unescape_json(escape_json(raw)))
+
+    for each in any_round():
+        with each:
+            assert there_and_back(many) < 16 * 3 * there_and_back(few)
 
 
 @given(st.text())
