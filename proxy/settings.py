@@ -100,7 +100,6 @@ class Settings:
         default=(),
         parse=port_number,
         metavar="PORT",
-        commands=("serve",),
     )
     backend: str = _setting(
         f"Where answers come from. {backend_help()}",
@@ -422,7 +421,7 @@ class Settings:
         "A key that opens the page and shows all turns there. Any other key shows only its own turns.",
         default=None,
         metavar="KEY",
-        commands=("serve", "log"),
+        commands=("serve", "doctor", "log"),
     )
     inspect_turns: int = _setting("How many turns the page shows.", default=100, parse=int, metavar="N")
     inspect_bytes: int = _setting(

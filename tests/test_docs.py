@@ -51,6 +51,10 @@ def test_every_flag_of_the_commands_is_a_setting_or_on_the_page_of_its_command()
             assert set(action.option_strings) <= known
 
 
+def test_doctor_takes_every_flag_of_the_server() -> None:
+    assert [row.flag for row in SETTINGS if "serve" in row.commands and "doctor" not in row.commands] == []
+
+
 def test_the_set_that_is_documented_is_the_one_that_is_asked() -> None:
     rows = re.findall(r"^\| ([a-z ]+) \| (\d+) \| ", page("prompts.md"), re.MULTILINE)
     asked = Counter(CATEGORIES[case.category] for case in load_cases())

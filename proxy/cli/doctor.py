@@ -213,15 +213,19 @@ def forget_model(settings: Settings, model: str) -> int:
 
 
 async def _port(settings: Settings) -> Finding:
+    """Of a tagcall that has the port, those of `--also-port` are its own."""
+    also = settings.also_port
     try:
-        bind(settings).close()
+        for port in (None, *also):
+            bind(settings, port).close()
     except UsageError as error:
         if await _is_tagcall(settings):
             return Finding("port", True, f"a tagcall is already running on port {settings.port}")
         return red("port", error)
+    free = f"{settings.host} port {settings.port} is free"
     if settings.port == 0:
-        return Finding("port", True, f"{settings.host} has a free port; it changes at each start")
-    return Finding("port", True, f"{settings.host} port {settings.port} is free")
+        free = f"{settings.host} has a free port; it changes at each start"
+    return Finding("port", True, f"{free}, and so is {', '.join(map(str, also))}" if also else free)
 
 
 async def _is_tagcall(settings: Settings) -> bool:

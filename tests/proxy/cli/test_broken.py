@@ -246,6 +246,16 @@ async def test_a_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_pat
         assert f"process {os.getpid()}, has it" in red(checks)["port"]
 
 
+async def test_one_more_port_in_use_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        given = settings(tmp_path, port=0, also_port=taken.getsockname()[1:2], backend=RECORDED)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("proxy.cli.doctor.NEIGHBOUR_TIMEOUT", 0.1)
+            status, checks = await diagnosis(capsys, given)
+    assert status == 1
+    assert "Choose another with --also-port" in red(checks)["port"]
+
+
 @pytest.mark.parametrize("key", [None, "sk-of-another"])
 async def test_a_model_server_that_wants_a_key_is_told_from_one_that_refuses_it(
     capsys: pytest.CaptureFixture[str], aiohttp_server: AiohttpServer, tmp_path: Path, key: str | None
