@@ -24,6 +24,7 @@ from ...logs import configure
 from ...replay.server import MODEL
 from ...server import running_server
 from ...settings import Settings
+from ..shaping import habit_as_recorded
 from .recording import ModelTurn, RecordingBackend
 from .vault import TOOLS, Vault, samples_folder
 from .view import View, runs
@@ -53,7 +54,9 @@ async def show_loop() -> int:
             settings = Settings(port=0, backend=f"replay:{folder}", store="memory", log_level="error")
             configure(settings.log_level, settings.log_format)
             backend = RecordingBackend(replay_backend(folder, speed="recorded"))
-            async with running_server(settings, backend=backend) as base_url:
+            # What is played teaches nothing of a model, as in `tagcall serve`.
+            habits = habit_as_recorded(settings)
+            async with running_server(settings, backend=backend, habits=habits) as base_url:
                 _show_beginning(view, base_url)
                 await _run_loop(base_url, Vault(folder / "vault"), backend, view)
     except TimeoutError:

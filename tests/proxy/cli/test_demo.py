@@ -83,6 +83,12 @@ def test_a_pipe_gets_plain_lines_that_fit(output: str) -> None:
     assert max(len(line) for line in output.splitlines()) <= 80
 
 
+def test_it_leaves_no_note_of_a_model_that_was_never_asked(tmp_path: Path) -> None:
+    done = run_demo(XDG_DATA_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.name for path in tmp_path.rglob("*.json")] == []
+
+
 def test_a_missing_package_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['openai'] = None\n", encoding="utf-8")
     done = run_demo(PYTHONPATH=str(tmp_path))
