@@ -30,6 +30,11 @@ class CommandLine(argparse.ArgumentParser):
         raise UsageError(f"{message}: {self._help} lists what it takes.")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401 -- as argparse
+        behind: list[str] = []
+        last = next((action for action in self._actions if action.nargs == argparse.ZERO_OR_MORE), None)
+        if last is not None and "--" in args:  # argparse gives it nothing of these when a flag stands in front of `--`
+            at = args.index("--")
+            args, behind = args[:at], args[at + 1 :]
         try:
             parsed, strange = super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
@@ -41,6 +46,8 @@ class CommandLine(argparse.ArgumentParser):
         for action in self._actions:
             if action.nargs == argparse.OPTIONAL and getattr(parsed, action.dest) is None:
                 self.error(f"{action.metavar} is missing")
+        if last is not None:
+            setattr(parsed, last.dest, [*getattr(parsed, last.dest), *behind])
         return parsed, strange
 
     def _fault(self, error: argparse.ArgumentError) -> str:

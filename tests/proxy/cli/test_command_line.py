@@ -101,6 +101,22 @@ def test_what_is_typed_says_whether_errors_are_json(typed: str, json_wanted: boo
     assert wants_json([], {"TAGCALL_LOG_FORMAT": "json"})
 
 
+@pytest.mark.parametrize(
+    ("typed", "behind"),
+    [
+        ("service install --start -- --port 8788 --lanes off", "--port 8788 --lanes off"),
+        ("service --start install -- --port 8788", "--port 8788"),
+        ("service install -- --port 8788", "--port 8788"),
+        ("service install --start", ""),
+        ("login --codex-home home -- --device-auth", "--device-auth"),
+        ("login one --codex-home home -- two", "one two"),
+    ],
+)
+def test_what_stands_behind_two_dashes_is_taken_wherever_the_flags_stand(typed: str, behind: str) -> None:
+    parsed = vars(build_parser().parse_args(typed.split()))
+    assert parsed["serve_flags" if typed.startswith("service") else "codex_arguments"] == behind.split()
+
+
 def test_the_command_alone_shows_those_of_a_first_day(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     told = capsys.readouterr()
