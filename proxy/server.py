@@ -121,12 +121,13 @@ def bind(settings: Settings, port: int | None = None) -> socket.socket:
         return socket.create_server((settings.host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = reason_of(error)
+        flag = flag if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
+        remedy = f"choose another with {flag}"
         if error.errno == errno.EADDRINUSE and (owner := owner_of(port)) is not None:
             reason = f"{owner}, has it"
-        flag = flag if error.errno in {errno.EADDRINUSE, errno.EACCES} else "--host"
-        raise UsageError(
-            f"Cannot listen on {settings.host} port {port} ({reason})", f"choose another with {flag}"
-        ) from None
+            if owner.startswith("tagcall,"):
+                remedy = f"use that one, end it first, or {remedy}"
+        raise UsageError(f"Cannot listen on {settings.host} port {port} ({reason})", remedy) from None
 
 
 # What a server that listens on all addresses is given, and is no address to ask at -> one that this machine asks at.

@@ -63,6 +63,22 @@ async def test_a_port_in_use_is_told_before_anything_is_started() -> None:
                 pass
 
 
+@pytest.mark.parametrize(
+    ("owner", "advice"),
+    [
+        ("tagcall, process 7", "use that one, end it first, or choose another with --port"),
+        ("ollama, process 7", "choose another with --port"),
+    ],
+)
+def test_the_port_of_a_tagcall_that_runs_already_may_be_used(
+    owner: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "owner_of", lambda _: owner)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError) as told:
+        server.bind(Settings(port=taken.getsockname()[1]))
+    assert str(told.value).endswith(f"({owner}, has it): {advice}.")
+
+
 async def test_requests_are_never_read_by_the_parser_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "HttpRequestParser", HttpRequestParserPy)
     with pytest.raises(UsageError, match="C extension"):
