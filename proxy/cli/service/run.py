@@ -98,7 +98,9 @@ def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
         return 0
     for words in service.start:
         if status := _run(words):
-            tell(f"tagcall: `{subprocess.list2cmdline(words)}` failed: the service is written, but does not run yet.")
+            serve = command(subprocess.list2cmdline(["serve", *flags]))
+            failed = f"`{subprocess.list2cmdline(words)}` failed: the service is written, but does not run yet"
+            tell(f"tagcall: {failed}: start the server with {serve} meanwhile.")
             return status
     print(f"It runs, and will start after each login. {service.remark}")
     return 0

@@ -121,9 +121,10 @@ def test_a_system_that_does_not_start_it_is_told_of(calls: Path, capsys: pytest.
     for name in COMMANDS.values():
         if (program := calls.parent / "bin" / name).exists():
             program.write_text("#!/bin/sh\nexit 3\n", "utf-8")
-    assert main(["service", "install", "--start"]) == 3
+    assert main(["service", "install", "--start", "--", "--port", "8788"]) == 3
     told = capsys.readouterr()
-    assert told.err.endswith(" failed: the service is written, but does not run yet.\n")
+    assert " failed: the service is written, but does not run yet: " in told.err
+    assert told.err.endswith("serve --port 8788` meanwhile.\n")
     assert "It runs" not in told.out
 
 
