@@ -107,7 +107,7 @@ PLUGINS = (
         "BMO Chatbot", "bmo.md", "Settings > BMO Chatbot > REST API Connection",
         {"API Key": "{key}", "REST API URL": "{url}", "Enable Stream": "on"},
     ),
-    Plugin("another", ANY, "in its settings", {"base URL": "{url}", "API key": "{key}", "model": "{model}"}),
+    Plugin("any other client", ANY, "in its settings", {"base URL": "{url}", "API key": "{key}", "model": "{model}"}),
 )  # fmt: skip
 
 

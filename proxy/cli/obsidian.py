@@ -58,7 +58,7 @@ def client_settings(url: str, settings: Settings) -> str:
 {advice}
   In other plugins: {command("setup --plugin NAME")} with one of {", ".join(page_names())}
   In any OpenAI SDK: base_url="{url}"
-  In Claude Code: ANTHROPIC_BASE_URL={url.removesuffix("/v1")}, ANTHROPIC_AUTH_TOKEN: the key
+  In Claude Code: ANTHROPIC_BASE_URL={url.removesuffix("/v1")}, ANTHROPIC_AUTH_TOKEN: the same API key
     {_claude(settings)}
 """
 

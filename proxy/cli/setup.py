@@ -17,7 +17,7 @@ from ..backends import Finding, find_kind
 from ..backends.codex import not_logged_in
 from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
-from ..plugins import GOOD_NAME, PLUGINS, Plugin, lines_for
+from ..plugins import ANY, GOOD_NAME, PLUGINS, Plugin, lines_for
 from ..server import base_url, turn_options
 from ..settings import SETTINGS, Settings
 from ..trial import PATIENCE, TOO_LATE
@@ -146,7 +146,7 @@ async def _answer(backend: TextBackend, settings: Settings, model: str) -> bool:
 def _choose(name: str | None, plugins: Sequence[Plugin] = PLUGINS) -> Plugin:
     """By its page; asked for by number at a terminal, else the values for any client. Raises `UsageError`."""
     if name is not None:
-        pages = {plugin.page.removesuffix(".md"): plugin for plugin in plugins}
+        pages = {plugin.page.removesuffix(".md"): plugin for plugin in plugins if plugin.page != ANY}
         if name not in pages:
             raise UsageError(f"--plugin must be one of {', '.join(pages)}, not '{name}'.")
         return pages[name]

@@ -205,6 +205,7 @@ def test_a_plugin_that_there_is_no_page_of_is_an_error_that_names_them(tagcall: 
     done = tagcall("setup", "--plugin", "copilt", "--backend", "http://127.0.0.1:9/v1")
     assert done.returncode == 2
     assert done.stderr.startswith("tagcall: --plugin must be one of copilot, chatgpt-md, ")
+    assert done.stderr.endswith(", bmo, not 'copilt'.\n")
     assert done.stdout == ""
 
 
