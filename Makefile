@@ -145,8 +145,10 @@ plugin-pages: .venv/.dev ## the pages of the Obsidian plugins against their sour
 	@$(BIN)/python -m tests.plugin_pages $(CHECKOUTS) $(ARGS)
 
 pyz: .venv/.install      ## all of it in one file, for this system and this Python; EXTRAS=codex,demo to have codex in it
-	@mkdir -p $(dir $(PYZ))
-	@$(call step,$(PYZ),$(BIN)/shiv --quiet --compile-pyc --console-script tagcall --python '/usr/bin/env python3' --output-file $(PYZ) --constraint constraints.txt '.[$(EXTRAS)]')
+	@rm -rf $(PYZ).packages && mkdir -p $(dir $(PYZ))
+	@$(call step,$(PYZ),{ $(UV) --target $(PYZ).packages '.[$(EXTRAS)]' || $(PIP) --target $(PYZ).packages '.[$(EXTRAS)]'; } \
+	  && $(BIN)/shiv --compile-pyc --console-script tagcall --python '/usr/bin/env python3' --output-file $(PYZ) --site-packages $(PYZ).packages)
+	@rm -rf $(PYZ).packages
 
 release-check: .venv/.dev .venv/.release  ## all of a release but its publication (docs/releasing.md)
 	@rm -rf dist && $(BIN)/uv build --quiet --require-hashes --build-constraints .ci/release.txt --out-dir dist .
