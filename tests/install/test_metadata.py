@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installation import ROOT, TOOLS, opened, run
+from tests.support.installation import ROOT, build
 
 pytestmark = pytest.mark.install
 
@@ -21,11 +21,9 @@ RELEASE_JOB = {
 LINKS = re.compile(r"\]\(([^)]+)\)")
 
 
-def built(folder: Path, **variables: str) -> tuple[Message, Message]:
-    """The metadata of the source archive, and of the wheel that is made of it."""
-    known = {name: value for name, value in opened(**variables).items() if name in variables or "GITHUB" not in name}
-    run([TOOLS / "uv", "build", "--quiet", "--out-dir", folder, ROOT], folder, known)
-    (sources,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+def metadata(wheel: Path) -> tuple[Message, Message]:
+    """Of the source archive beside the wheel, and of the wheel that was made of it."""
+    (sources,) = wheel.parent.glob("*.tar.gz")
     with tarfile.open(sources) as archive:
         (name,) = (name for name in archive.getnames() if name.count("/") == 1 and name.endswith("/PKG-INFO"))
         member = archive.extractfile(name)
@@ -38,18 +36,18 @@ def built(folder: Path, **variables: str) -> tuple[Message, Message]:
 
 
 def test_a_release_job_makes_links_that_live_on_an_index(tmp_path: Path) -> None:
-    for metadata in built(tmp_path, **RELEASE_JOB):
-        addresses = metadata.get_all("Project-URL") or []
+    for shown in metadata(build(tmp_path, **RELEASE_JOB)):
+        addresses = shown.get_all("Project-URL") or []
         assert "Repository, https://github.example/someone/tagcall" in addresses
         assert "Changelog, https://github.example/someone/tagcall/blob/HEAD/docs/changelog.md" in addresses
-        readme = str(metadata.get_payload())
+        readme = str(shown.get_payload())
         assert "(https://github.example/someone/tagcall/blob/5bdc652/docs/how-a-turn-works.md)" in readme
         assert "(https://github.example/someone/tagcall/raw/5bdc652/docs/images/tool-loop.svg)" in readme
         assert [link for link in LINKS.findall(readme) if not re.match(r"https?://|#", link)] == []
 
 
-def test_elsewhere_the_readme_stays_as_it_is(tmp_path: Path) -> None:
-    for metadata in built(tmp_path):
-        assert metadata.get_all("Project-URL") is None
-        assert metadata["Description-Content-Type"] == "text/markdown"
-        assert str(metadata.get_payload()).strip() == (ROOT / "README.md").read_text("utf-8").strip()
+def test_elsewhere_the_readme_stays_as_it_is(wheel: Path) -> None:
+    for shown in metadata(wheel):
+        assert shown.get_all("Project-URL") is None
+        assert shown["Description-Content-Type"] == "text/markdown"
+        assert str(shown.get_payload()).strip() == (ROOT / "README.md").read_text("utf-8").strip()

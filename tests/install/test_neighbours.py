@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.installation import ROOT, Installation, closed, run
+from tests.support.installation import ROOT, TOOLS, Installation, closed, run
 
 pytestmark = pytest.mark.install
 
@@ -60,18 +60,35 @@ def make_project(folder: Path, layout: str) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=itertools.product(LAYOUTS, LAST), ids=lambda it: f"{it[0]} layout, {it[1]} last")
-def beside(
-    request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Installation, Path]:
-    """Both in one environment, and where the project is."""
-    layout, last = request.param
-    project = make_project(tmp_path_factory.mktemp("project"), layout)
-    environment = Installation.make(tmp_path_factory.mktemp("environment") / "venv")
+@dataclass(frozen=True, slots=True)
+class Project:
+    folder: Path
+    wheel: Path
+
+
+@pytest.fixture(scope="module", params=LAYOUTS, ids=lambda layout: f"{layout} layout")
+def project(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    folder = make_project(tmp_path_factory.mktemp("project"), request.param)
+    dist = tmp_path_factory.mktemp("dist")
+    run([TOOLS / "uv", "build", "--quiet", "--wheel", "--out-dir", dist, folder], dist)
+    (wheel,) = dist.glob("*.whl")
+    return Project(folder, wheel)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The packages that both depend on stay in it, compiled."""
+    return Installation.make(tmp_path_factory.mktemp("environment") / "venv")
+
+
+@pytest.fixture(scope="module", params=LAST, ids=lambda last: f"{last} last")
+def both(request: pytest.FixtureRequest, project: Project, environment: Installation, wheel: Path) -> Installation:
+    """An environment in which both are installed anew, in one order or the other."""
+    environment.uninstall("tagcall", "notes-agent")
     tagcall = [f"tagcall[demo] @ {wheel.as_uri()}", "pytest"]
-    for what in ([str(project)], tagcall) if last == "tagcall" else (tagcall, [str(project)]):
+    for what in ([project.wheel], tagcall) if request.param == "tagcall" else (tagcall, [project.wheel]):
         environment.install(*what)
-    return environment, project
+    return environment
 
 
 # What a project's owner may have set; the last of it makes Python leave the current folder out.
@@ -80,23 +97,21 @@ PATHS = ({"PYTHONPATH": "."}, {"PYTHONPATH": "src", "PYTHONSAFEPATH": "1"})
 
 @pytest.mark.parametrize("path", PATHS, ids=str)
 def test_the_project_and_tagcall_both_work(
-    beside: tuple[Installation, Path], path: dict[str, str], tmp_path: Path
+    project: Project, both: Installation, path: dict[str, str], tmp_path: Path
 ) -> None:
-    environment, project = beside
     env = closed(tmp_path, **path)
-    assert "2 passed" in run([environment.program("pytest"), "-q"], project, env)
-    assert "all as promised" in run([environment.program("tagcall"), "replay", "recorded"], project, env)
-    demo = run([environment.program("tagcall"), "demo"], project, env)
+    assert "2 passed" in run([both.program("pytest"), "-q"], project.folder, env)
+    assert "all as promised" in run([both.program("tagcall"), "replay", "recorded"], project.folder, env)
+    demo = run([both.program("tagcall"), "demo"], project.folder, env)
     assert "Traceback" not in demo
 
 
-def test_removing_the_project_leaves_tagcall(beside: tuple[Installation, Path], tmp_path: Path) -> None:
-    environment, project = beside
-    environment.install("--reinstall", str(project))
+def test_removing_the_project_leaves_tagcall(project: Project, both: Installation, tmp_path: Path) -> None:
+    both.install("--reinstall", project.wheel)
     env = closed(tmp_path)
-    assert "all as promised" in run([environment.program("tagcall"), "replay", "recorded"], project, env)
-    environment.uninstall("notes-agent")
-    assert "all as promised" in run([environment.program("tagcall"), "replay", "recorded"], project, env)
+    assert "all as promised" in run([both.program("tagcall"), "replay", "recorded"], project.folder, env)
+    both.uninstall("notes-agent")
+    assert "all as promised" in run([both.program("tagcall"), "replay", "recorded"], project.folder, env)
 
 
 def test_a_wheel_takes_no_name_but_its_own(wheel: Path) -> None:

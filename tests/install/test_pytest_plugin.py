@@ -27,9 +27,16 @@ def test_recorded_answers_are_played(tagcall_server):
 """
 
 
-async def test_a_project_records_and_replays(wheel: Path, tmp_path: Path, model: ScriptedModel) -> None:
-    environment = Installation.make(tmp_path / "venv")
-    environment.install(f"tagcall[demo] @ {wheel.as_uri()}", "pytest")
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """One with tagcall, in which each test puts a pytest in the place of that of another."""
+    environment = Installation.make(tmp_path_factory.mktemp("environment") / "venv")
+    environment.install(f"tagcall[demo] @ {wheel.as_uri()}")
+    return environment
+
+
+async def test_a_project_records_and_replays(environment: Installation, tmp_path: Path, model: ScriptedModel) -> None:
+    environment.install("pytest")
     project = SampleProject.make(tmp_path, [environment.program("pytest")])
     answers(model)
     status, said = await project.test("--tagcall-record=once", model=model)
@@ -49,9 +56,9 @@ async def test_a_project_records_and_replays(wheel: Path, tmp_path: Path, model:
 
 
 @pytest.mark.parametrize("version", OLDER)
-def test_older_versions_of_pytest_play_and_know_it_by_its_name(version: str, wheel: Path, tmp_path: Path) -> None:
-    environment = Installation.make(tmp_path / "venv")
-    environment.install(f"tagcall[demo] @ {wheel.as_uri()}")
+def test_older_versions_of_pytest_play_and_know_it_by_its_name(
+    version: str, environment: Installation, tmp_path: Path
+) -> None:
     run([TOOLS / "uv", "pip", "install", "--quiet", "--python", environment.folder, f"pytest=={version}"], tmp_path)
     project = tmp_path / "project"
     shutil.copytree(ROOT / "fixtures" / "codex-0.169.0-two-calls", project / "recorded" / "two-calls")

@@ -49,9 +49,13 @@ def closed(home: Path, **more: str) -> dict[str, str]:
     return {**kept, "HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "PYTHONWARNINGS": "error", **more}
 
 
-def build(folder: Path) -> Path:
-    """The wheel, made of the source distribution as a registry would have both."""
-    run([TOOLS / "uv", "build", "--quiet", "--out-dir", folder, ROOT], folder)
+def build(folder: Path, **variables: str) -> Path:
+    """The wheel, made of the source archive as a registry would have both; the archive lies beside it.
+
+    `variables` are what a job of GitHub says, and all that is said of GitHub.
+    """
+    known = {name: value for name, value in opened(**variables).items() if name in variables or "GITHUB" not in name}
+    run([TOOLS / "uv", "build", "--quiet", "--out-dir", folder, ROOT], folder, known)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -80,8 +84,8 @@ class Installation:
         ]
         run([TOOLS / "uv", *words, *what], self.folder)
 
-    def uninstall(self, name: str) -> None:
-        run([TOOLS / "uv", "pip", "uninstall", "--quiet", "--python", self.folder, name], self.folder)
+    def uninstall(self, *names: str) -> None:
+        run([TOOLS / "uv", "pip", "uninstall", "--quiet", "--python", self.folder, *names], self.folder)
 
     def program(self, name: str) -> Path:
         return self.folder / "bin" / name
