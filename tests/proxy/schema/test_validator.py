@@ -38,13 +38,18 @@ PLAIN = {
 }
 
 
+def some(keywords: dict[str, st.SearchStrategy[Any]], *, least: int) -> st.SearchStrategy[Any]:
+    """Schemas of a few of these keywords: where there are many, the first refuses nearly every value."""
+    names = st.lists(st.sampled_from(list(keywords)), min_size=least, max_size=8, unique=True)
+    return names.flatmap(lambda chosen: st.fixed_dictionaries({name: keywords[name] for name in chosen}))
+
+
 def schemas(more: dict[str, Any], below: dict[str, Any]) -> st.SearchStrategy[Any]:
     def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         forms = st.lists(inner, min_size=1, max_size=3)
         named = st.dictionaries(NAMES, inner, max_size=2)
-        return st.fixed_dictionaries(
-            {},
-            optional={
+        return some(
+            {
                 **PLAIN,
                 **more,
                 "properties": named,
@@ -57,10 +62,10 @@ def schemas(more: dict[str, Any], below: dict[str, Any]) -> st.SearchStrategy[An
                 "not": inner,
                 **{name: make(inner) for name, make in below.items()},
             },
+            least=1,
         )
 
-    leaves = st.fixed_dictionaries({}, optional={**PLAIN, **more})
-    return nested(st.recursive(leaves, nested, max_leaves=4))
+    return nested(st.recursive(some({**PLAIN, **more}, least=0), nested, max_leaves=4))
 
 
 LATER = {
