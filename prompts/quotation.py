@@ -184,6 +184,8 @@ _LONG_QUOTES = ('"""', "'''")
 # quotes, which some languages use the other way round.
 _MARKS = frozenset("\"'`*_~|=")
 _CLOSERS, _OPENERS = frozenset({"Pe", "Pf", "Pi"}), frozenset({"Ps", "Pf", "Pi"})
+# Points of any language in front of what closes, and line ends as strings have them.
+_POINTS = re.compile(r"\A(?:[\s.,;:!?\u2026\u3001\u3002\uff0c\uff01\uff1a\uff1b\uff1f\u060c\u061f\u0964]|\\[nrt])+")
 # A word, but for the name of an element; what may be the beginning of one is not known yet.
 _WORD = re.compile(r"[^\W_]")
 _MARKUP = re.compile(r"<[/!?]?[A-Za-z][^<>]*>")
@@ -251,12 +253,12 @@ class Place(Struct, frozen=True):
         line, found, _ = behind.partition("\n")
         # No more than that, however much has come at once.
         line, ended = line[:_MOST_BEHIND], ended or bool(found) or len(line) >= _MOST_BEHIND
-        close = line.lstrip()
+        close = _POINTS.sub("", line)
         if close[:1] and self._is_closed_by(close[0]):
             return True
         if close.startswith("</") and _ELEMENT.search(self._near):
             return True
-        said = _MARKUP.sub("", line)
+        said = _MARKUP.sub("", close)
         if _has_word(said if ended else _MARKUP_BEGUN.sub("", said)):
             return _has_word(self._near)
         return False if ended else None

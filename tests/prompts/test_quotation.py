@@ -115,6 +115,12 @@ BEHIND = [
     ("", " for it.", False),
     ("\n", " for it.", False),
     ('"', '"', True),
+    ('He wrote "', '."', True),
+    ('"', '\\n"', True),
+    ('"', "\\n", False),
+    ("(as ", "\u3002\uff09", True),
+    ("(as ", "- )", False),
+    ("<b>", "!</b>", True),
     ("\u201c", "\u201d", True),
     ("It's ", '"', False),
     ("(as ", ")", True),
@@ -147,7 +153,7 @@ def test_what_stands_behind_may_be_needed(before: str, behind: str, quoted: bool
     assert bool(place.may_be_quoted and place.is_quoted_by(behind, ended=True)) is quoted
 
 
-@given(st.sampled_from([before for before, _, _ in BEHIND]), st.text("a \"')*<>/.\n\u201d", max_size=250))
+@given(st.sampled_from([before for before, _, _ in BEHIND]), st.text("an \"')*<>/.\\\n\u201d", max_size=250))
 def test_it_does_not_matter_how_that_text_comes(before: str, behind: str) -> None:
     place = Place(before)
     said = (place.is_quoted_by(behind[:end], ended=False) for end in range(len(behind)))

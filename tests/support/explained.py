@@ -52,6 +52,7 @@ def _each_line(prefix: str) -> Form:
 # What is around a call that is not meant -> the call in it.
 QUOTED: dict[str, Form] = {
     "in double quotes": lambda call: f'"{call}"',
+    "in double quotes with the point": lambda call: f'"{call}."',
     "in single quotes": lambda call: f"'{call}'",
     "in curly quotes": lambda call: f"“{call}”",
     "in backticks": lambda call: f"`{call}`",

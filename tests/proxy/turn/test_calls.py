@@ -199,6 +199,12 @@ SENTENCES = (
     "1. {call} reads the note.",
     "\u201c{call}\u201d",
     "\u00ab{call}\u00bb",
+    'It wrote "{call}."',
+    "(for example {call}; )",
+    "**{call}...**",
+    "\u300c{call}\u3002\u300d",
+    "<b>{call}!</b>",
+    '"{call}\\n"',
 )
 
 
@@ -230,6 +236,7 @@ async def test_so_is_a_block_over_the_lines_of_a_quotation(habit: KeyHabit, chun
     "form",
     [
         "{call}", "I look. {call}", "I'll read it: {call}", "I look.\n{call}", "{call}\nOne moment.", "- {call}",
+        "I'll read it (now): {call}...",
         "1. {call}", "**Reading** {call}", "It is called _a_, so {call}", "{call} {call}", "I look.\n\n  {call}",
         "| a |\n|---|\n\n{call}", "<b>Now</b> {call}", "Answer: {call}", "{call} I read it.",
     ],
