@@ -67,7 +67,7 @@ def _check_owner(path: Path) -> None:
                 "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
                 "FROM pragma_application_id, pragma_user_version"
             ).fetchone()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not _is_damage(error):
             raise
         application = int.from_bytes(header[_APPLICATION_AT], "big")
@@ -82,7 +82,10 @@ def _check_owner(path: Path) -> None:
         )
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
+def _is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
+    """A damaged schema is quoted in SQLite's error, which Python then cannot read."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
     return error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -93,7 +96,7 @@ def _make(path: Path) -> bool:
             _write_ahead(database)
             database.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
             return bool(database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if _is_damage(error):
                 return False
             raise

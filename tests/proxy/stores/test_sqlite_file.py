@@ -103,6 +103,15 @@ def test_a_damaged_store_is_set_aside_and_begun_anew(tmp_path: Path, at: int) ->
     assert prepare(path) is None
 
 
+def test_a_store_whose_schema_is_damaged_is_set_aside(tmp_path: Path) -> None:
+    """SQLite quotes it in its error, byte for byte."""
+    path = tmp_path / "r.db"
+    prepare(path)
+    path.write_bytes(path.read_bytes().replace(b"CREATE INDEX records_expires", b"CREATE IND\xa2X records_expires"))
+    assert prepare(path) is not None
+    assert prepare(path) is None
+
+
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file" / "r.db", tmp_path):
