@@ -14,7 +14,7 @@ from ..wire.parameters import parse_metadata
 from ..wire.reader import Reader, missing
 from ..wire.responses.conversations import added_items, conversation_object
 from ..wire.responses.input_items import History, referred_ids
-from ..wire.responses.pages import item_list, item_page, parse_page
+from ..wire.responses.pages import check_include, item_list, item_page, parse_page
 from .admission import owner_of
 from .bodies import json_reply, read_json_object
 from .history import conversation_not_found
@@ -81,10 +81,12 @@ async def delete_conversation(request: web.Request, conversation_id: str) -> web
 
 async def list_items(request: web.Request, conversation_id: str) -> web.StreamResponse:
     page = parse_page(request.query)
+    check_include(request.query.items())
     return json_reply(item_page(await _items(request, conversation_id), page))
 
 
 async def add_items(request: web.Request, conversation_id: str) -> web.StreamResponse:
+    check_include(request.query.items())
     body = await read_json_object(request)
     Reader(body).require("items")
     owner = owner_of(request)
@@ -96,6 +98,7 @@ async def add_items(request: web.Request, conversation_id: str) -> web.StreamRes
 
 
 async def get_item(request: web.Request, conversation_id: str, item_id: str) -> web.StreamResponse:
+    check_include(request.query.items())
     for item in await _items(request, conversation_id):
         if item["id"] == item_id:
             return json_reply(item)

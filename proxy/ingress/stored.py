@@ -34,13 +34,8 @@ async def _load(request: web.Request, response_id: str) -> StoredResponse:
     return stored
 
 
-def _check_include(request: web.Request) -> None:
-    """`include`, which clients write with and without brackets. All that there is stands in each answer."""
-    check_include([*request.query.getall("include", ()), *request.query.getall("include[]", ())])
-
-
 async def get_response(request: web.Request, response_id: str) -> web.StreamResponse:
-    _check_include(request)
+    check_include(request.query.items())
     if request.query.get("stream") in TRUE:
         return await _stream(request, response_id)
     return json_reply((await _load(request, response_id)).response)
@@ -90,7 +85,7 @@ async def cancel_response(request: web.Request, response_id: str) -> web.StreamR
 async def list_input_items(request: web.Request, response_id: str) -> web.StreamResponse:
     """All that stood before the answer, what it continues included."""
     page = parse_page(request.query)
-    _check_include(request)
+    check_include(request.query.items())
     stored = await _load(request, response_id)
     return json_reply(item_page([*await _before(request, stored), *stored.input], page))
 

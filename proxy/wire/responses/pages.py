@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from ...contracts import WireObject
 from ...errors import RequestError
+from ..json_body import JsonValue
 from ..parameters import INCLUDES
 from ..reader import Reader, shown
 
@@ -49,9 +50,12 @@ def parse_page(query: Mapping[str, str]) -> PageQuery:
     )
 
 
-def check_include(include: Sequence[str]) -> None:
-    """What a query asks for besides, held to the names that a request may list. Raises `RequestError`."""
-    Reader({"include": list(include)}).choices("include", INCLUDES)
+def check_include(query: Iterable[tuple[str, str]]) -> None:
+    """`include` of a query, which clients write with and without brackets, held to the names that a request may list.
+    All that there is stands in each answer. Raises `RequestError`.
+    """
+    include: list[JsonValue] = [value for name, value in query if name in {"include", "include[]"}]
+    Reader({"include": include}).choices("include", INCLUDES)
 
 
 def _position(items: Sequence[WireObject], identifier: str, param: str) -> int:

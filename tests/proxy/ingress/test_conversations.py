@@ -46,6 +46,22 @@ async def test_a_conversation_is_made_read_changed_and_deleted() -> None:
             await client.conversations.items.list(made.id)
 
 
+async def test_what_a_query_of_items_includes_is_held_to_the_names_of_a_request() -> None:
+    async with talking() as (client, _):
+        made = await client.conversations.create(items=[HELLO])
+        (item,) = await listed(client, made.id, include=["reasoning.encrypted_content"])
+        unknown: Any = ["everything"]
+        for ask in (
+            client.conversations.items.list(made.id, include=unknown),
+            client.conversations.items.retrieve(item.id, conversation_id=made.id, include=unknown),
+            client.conversations.items.create(made.id, items=[HELLO], include=unknown),
+        ):
+            with pytest.raises(BadRequestError, match="Invalid value: 'everything'") as refused:
+                await ask
+            assert refused.value.param == "include[0]"
+        assert await listed(client, made.id) == [item]
+
+
 async def test_a_bare_conversation_is_empty() -> None:
     async with talking() as (client, _):
         made = await client.conversations.create()
