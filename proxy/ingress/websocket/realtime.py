@@ -132,7 +132,7 @@ class RealtimeSession:
             case "conversation.item.truncate":
                 await self._truncate_item(event)
             case "response.create":
-                self._create_response(Reader.of(event.get("response") or {}, "response"))
+                self._create_response(event.object("response") or Reader({}, "response"))
             case "response.cancel":
                 self._cancel_response(event.string("response_id"))
             case _ if "audio_buffer" in kind:

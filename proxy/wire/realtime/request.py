@@ -21,6 +21,9 @@ from ..tools import ToolSet, parse_tool_choice, parse_tools
 from .items import Items
 from .versions import Words
 
+# Values of `tool_choice` that are no object.
+CHOICES = tuple(mode.value for mode in ChoiceMode)
+
 # The default of clients that do not say how many tokens an answer may have.
 NO_LIMIT = "inf"
 
@@ -35,7 +38,7 @@ class SessionSettings(Struct, frozen=True):
     max_output_tokens: int | None = None
     parallel: bool = True
     effort: str | None = None
-    truncate: bool = True
+    truncation: JsonValue = "auto"
     tracing: JsonValue = None
 
     def changed(self, change: Reader, words: Words) -> SessionSettings:
@@ -47,6 +50,7 @@ class SessionSettings(Struct, frozen=True):
                 param=change.at("prompt"),
             )
         _check_modalities(change, words)
+        _check_choice(change)
         settings = self
         if change.get("tools") is not None:
             echo = tuple(change.array("tools") or ())
@@ -64,7 +68,8 @@ class SessionSettings(Struct, frozen=True):
             if change.get(name) is not None:
                 settings = replace(settings, max_output_tokens=_limit(change, name))
         if (truncation := change.get("truncation")) is not None:
-            settings = replace(settings, truncate=truncation != "disabled")
+            _check_truncation(change)
+            settings = replace(settings, truncation=truncation)
         return replace(settings, tracing=change.get("tracing") or self.tracing)
 
     def choice(self) -> ToolChoice:
@@ -90,6 +95,33 @@ def _check_modalities(change: Reader, words: Words) -> None:
         )
 
 
+def _check_choice(change: Reader) -> None:
+    """The form alone: the tools that it names may come with the next change."""
+    match value := change.get("tool_choice"):
+        case None:
+            pass
+        case str():
+            change.choice("tool_choice", CHOICES)
+        case dict():
+            Reader.of(value, change.at("tool_choice")).required_string("type")
+        case _:
+            raise wrong_type(change.at("tool_choice"), "one of 'none', 'auto', 'required' or an object", value)
+
+
+def _check_truncation(change: Reader) -> None:
+    match value := change.get("truncation"):
+        case str():
+            change.choice("truncation", ("auto", "disabled"))
+        case dict():
+            ratio = Reader.of(value, change.at("truncation"))
+            ratio.required_string("type")
+            ratio.choice("type", ("retention_ratio",))
+            ratio.require("retention_ratio")
+            ratio.number("retention_ratio", minimum=0, maximum=1)
+        case _:
+            raise wrong_type(change.at("truncation"), "one of 'auto', 'disabled' or an object", value)
+
+
 def _limit(change: Reader, name: str) -> int | None:
     value = change.get(name)
     if value == NO_LIMIT:
@@ -106,7 +138,7 @@ def parse_model(query: JsonObject) -> str:
 
 def changed_session(settings: SessionSettings, change: Reader, words: Words) -> SessionSettings:
     """The settings after `session.update`. The model stays what the URL says, as at OpenAI."""
-    if change.string("type") == "transcription":
+    if change.choice("type", ("realtime", "transcription")) == "transcription":
         raise RequestError(
             "This server does not hear: sessions are of type 'realtime'.",
             code="unsupported_value",
@@ -116,10 +148,13 @@ def changed_session(settings: SessionSettings, change: Reader, words: Words) -> 
 
 
 def session_object(session_id: str, model: str, settings: SessionSettings, words: Words) -> WireEvent:
+    head = dict(words.session)
+    if "truncation" in head:
+        head["truncation"] = settings.truncation
     return {
         "id": session_id,
         "object": "realtime.session",
-        **dict(words.session),
+        **head,
         "model": model,
         words.modalities: ["text"],
         "instructions": settings.instructions,
@@ -147,5 +182,5 @@ def turn_of(model: str, settings: SessionSettings, items: Items, *, insists: boo
         parallel=settings.parallel,
         effort=settings.effort,
         max_output_tokens=settings.max_output_tokens,
-        truncate=settings.truncate,
+        truncate=settings.truncation != "disabled",
     )

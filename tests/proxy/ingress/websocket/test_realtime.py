@@ -316,6 +316,8 @@ ERRORS: list[tuple[dict[str, Any], str, str | None]] = [
     ({"type": "session.update", "session": {"tools": [{"type": "dance"}]}}, "invalid_value", "session.tools[0].type"),
     ({"type": "session.update", "session": {"prompt": {"id": "p"}}}, "unsupported_parameter", "session.prompt"),
     ({"type": "session.update"}, "missing_required_parameter", "session"),
+    ({"type": "response.create", "response": []}, "invalid_type", "response"),
+    ({"type": "response.create", "response": {"tool_choice": 5}}, "invalid_type", "response.tool_choice"),
     ({"type": "response.create", "response": {"output_modalities": ["audio"]}}, "unsupported_value", None),
     (
         {"type": "response.create", "response": {"input": [{"type": "item_reference", "id": "x"}]}},

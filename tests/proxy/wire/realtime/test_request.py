@@ -15,6 +15,7 @@ from proxy.wire.realtime.items import Items
 from proxy.wire.realtime.request import SessionSettings, changed_session, parse_model, session_object, turn_of
 from proxy.wire.realtime.versions import BETA, GA, Words
 
+RATIO = {"type": "retention_ratio", "retention_ratio": 0.8}
 TOOLS = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("f", "g")]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -54,6 +55,12 @@ def test_a_limit_is_a_number_or_none() -> None:
     for wrong in (0, "many", 1.5):
         with pytest.raises(RequestError):
             changed(limited, max_output_tokens=wrong)
+
+
+def test_a_choice_may_come_before_the_tools_that_it_names() -> None:
+    settings = changed(SessionSettings(), tool_choice={"type": "function", "name": "g"})
+    assert settings.choice() == ToolChoice()
+    assert changed(settings, tools=TOOLS).choice() == ToolChoice(ChoiceMode.REQUIRED, ("g",))
 
 
 def test_a_named_tool_has_to_be_there() -> None:
@@ -102,7 +109,10 @@ def test_the_model_stands_in_the_url() -> None:
         (GA, {"tracing": "auto"}, {"tracing": "auto"}),
         (GA, {"output_modalities": ["text"]}, {}),
         (BETA, {"modalities": ["text", "audio"]}, {}),
-        (GA, {"parallel_tool_calls": False, "reasoning": {"effort": "low"}, "truncation": "disabled"}, {}),
+        (GA, {"parallel_tool_calls": False, "reasoning": {"effort": "low"}}, {}),
+        (GA, {"truncation": "disabled"}, {"truncation": "disabled"}),
+        (GA, {"truncation": RATIO}, {"truncation": RATIO}),
+        (BETA, {"truncation": "disabled"}, {}),
     ],
 )
 def test_what_a_session_is_set_to_is_shown(words: Words, change: dict[str, Any], shown: dict[str, Any]) -> None:
@@ -140,7 +150,7 @@ def test_what_was_set_stays_until_it_is_set_otherwise() -> None:
     assert (turn.max_output_tokens, turn.transcript.instructions) == (7, "Be kind.")
     assert turn.choice == ToolChoice(ChoiceMode.REQUIRED)
     assert [tool.name for tool in turn.registry] == ["f", "g"]
-    assert changed(settings, truncation="auto").truncate
+    assert turn_of("m", changed(settings, truncation="auto"), Items(), insists=False).truncate
     default = turn_of("m", SessionSettings(), Items(), insists=False)
     assert (default.effort, default.parallel, default.truncate) == (None, True, True)
     assert (default.max_output_tokens, default.transcript) == (None, Transcript(()))
@@ -171,6 +181,46 @@ def test_what_was_set_stays_until_it_is_set_otherwise() -> None:
             GA, {"max_output_tokens": "many"},
             "Invalid type for 'session.max_output_tokens': expected an integer or 'inf', but got a string instead.",
             "invalid_type", "session.max_output_tokens",
+        ),
+        (
+            GA, {"type": "dance"},
+            "Invalid value: 'dance'. Supported values are: 'realtime', 'transcription'.", "invalid_value",
+            "session.type",
+        ),
+        (
+            GA, {"truncation": "never"},
+            "Invalid value: 'never'. Supported values are: 'auto', 'disabled'.", "invalid_value", "session.truncation",
+        ),
+        (
+            GA, {"truncation": ["auto"]},
+            (
+                "Invalid type for 'session.truncation': expected one of 'auto', 'disabled' or an object, but got an "
+                "array instead."
+            ),
+            "invalid_type", "session.truncation",
+        ),
+        (
+            GA, {"truncation": {"type": "retention_ratio"}},
+            "Missing required parameter: 'session.truncation.retention_ratio'.", "missing_required_parameter",
+            "session.truncation.retention_ratio",
+        ),
+        (
+            GA, {"tool_choice": 5},
+            (
+                "Invalid type for 'session.tool_choice': expected one of 'none', 'auto', 'required' or an object, but "
+                "got an integer instead."
+            ),
+            "invalid_type", "session.tool_choice",
+        ),
+        (
+            GA, {"tool_choice": "any"},
+            "Invalid value: 'any'. Supported values are: 'auto', 'none', 'required'.", "invalid_value",
+            "session.tool_choice",
+        ),
+        (
+            GA, {"tool_choice": {"name": "f"}},
+            "Missing required parameter: 'session.tool_choice.type'.", "missing_required_parameter",
+            "session.tool_choice.type",
         ),
     ],
 )  # fmt: skip
