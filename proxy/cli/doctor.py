@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 
 import aiohttp
 
@@ -79,7 +79,7 @@ def red(name: str, error: TagcallError, otherwise: str | None = None) -> Finding
     return Finding(name, False, error.fault, next_step if error.remedy is None else as_sentence(error.remedy))
 
 
-async def examine(settings: Settings, *, turn: bool = True) -> AsyncIterator[Finding]:
+async def examine(settings: Settings, *, turn: bool = True) -> AsyncGenerator[Finding, None]:
     """All checks, in the order in which a person would mend them; the model is asked when nothing else is red."""
     findings: list[Finding] = []
 

@@ -97,19 +97,20 @@ def typed(arguments: Mapping[str, Any]) -> list[str]:
 
 
 async def _look(settings: Settings, *, until: Finding | None = None) -> list[Finding] | None:
-    """What is found, each shown as it is found once the backend has said how it is; None, and nothing shown, if it says
-    what `until` has.
+    """What is found, each shown as it is found once the backend has said how it is; None as soon as it says what
+    `until` has, and nothing shown.
     """
     found: list[Finding] = []
     shown = 0
-    async for finding in examine(settings):
-        found.append(finding)
-        if until not in found and any(each.name == "backend" for each in found):
-            for each in found[shown:]:
-                show(each)
-            shown = len(found)
-    if until in found:
-        return None
+    async with aclosing(examine(settings)) as findings:
+        async for finding in findings:
+            if finding == until:
+                return None
+            found.append(finding)
+            if any(each.name == "backend" for each in found):
+                for each in found[shown:]:
+                    show(each)
+                shown = len(found)
     for each in found[shown:]:
         show(each)
     return found

@@ -182,8 +182,9 @@ serve.client_settings = stop
 sys.exit(main(["serve", *sys.argv[1:]]))
 """
 
-# codex in all but its login, which fails as it does where there is no browser.
+# codex in all but its login, which fails as it does where there is no browser; it notes what it is asked.
 HEADLESS = """#!/bin/sh
+echo "$1 $2" >> '{asked}'
 [ "$1" = login ] || exec '{codex}' "$@"
 echo 'On a remote or headless machine? Use `codex login --device-auth` instead.' >&2
 exit 7
@@ -192,13 +193,14 @@ exit 7
 
 def test_a_missing_login_is_begun_and_what_it_advises_is_ours(tmp_path: Path) -> None:
     program = tmp_path / "codex"
-    program.write_text(HEADLESS.format(codex=bundled_program()))
+    program.write_text(HEADLESS.format(codex=bundled_program(), asked=tmp_path / "asked"))
     program.chmod(0o755)
     done = run("setup", "--codex", str(program), "--codex-home", str(tmp_path / "home"), "--port", "0")
     assert done.returncode == 7, "codex's own exit status"
     assert "This is codex's own login" in done.stdout
     assert f"-m proxy.cli login --codex-home {tmp_path / 'home'} -- --device-auth` instead." in done.stdout
     assert "codex login" not in done.stdout
+    assert "generate-json-schema" not in (tmp_path / "asked").read_text(), "nothing else is tried before the login"
 
 
 def test_a_plugin_that_there_is_no_page_of_is_an_error_that_names_them(tagcall: Command) -> None:
