@@ -18,5 +18,5 @@ def named_first(named: Sequence[Model], listed: Sequence[Model]) -> list[Model]:
             replace(model, listed=True, context=known[model.id].context) if model.id in known else model
             for model in named
         ),
-        *(model for model in listed if model.id not in names),
+        *(model for name, model in known.items() if name not in names),
     ]

@@ -68,7 +68,7 @@ class ChatStream:
         self._server = server
         self._wanted = reasoning
         self._key = key
-        self._begun = b""
+        self._begun = bytearray()  # of a line; what is added to it is not copied with all of it
         # The texts of the last chunks that had nothing else: read as one.
         self._plain: list[str] = []
         self._characters = CharacterReader()
@@ -98,7 +98,10 @@ class ChatStream:
         return self._thinking.begun_in_prompt
 
     def receive(self, data: bytes) -> list[BackendEvent]:
-        *lines, self._begun = (self._begun + data).split(b"\n")
+        *lines, begun = data.split(b"\n")
+        if lines and self._begun:
+            lines[0], self._begun = bytes(self._begun + lines[0]), bytearray()
+        self._begun += begun
         events: list[BackendEvent] = []
         try:
             for line in filter(None, lines):

@@ -33,6 +33,8 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 # Of the limit of its memory, what an app-server may take that is kept for its conversations alone.
 MOST_GROWN = 1.5
+# Of the list of models. One page is usual; an app-server that passes over the cursor has no last one.
+MOST_PAGES = 16
 # Older programs answer one request after the other, and look on the network for models for seconds.
 SIDE_BY_SIDE_SINCE = (0, 100)
 
@@ -147,11 +149,12 @@ class CodexSession:
         models: list[Model] = []
         cursor: str | None = None
         try:
-            while True:
+            for _ in range(MOST_PAGES):
                 page = await self.client.request(
                     "model/list", {"cursor": cursor} if cursor else {}, deadline=self._deadlines.models
                 )
-                models += [Model(row["id"], 0, "codex") for row in page["data"] if row["id"] and not row.get("hidden")]
+                listed = [str(row["id"]) for row in page["data"] if row["id"] and not row.get("hidden")]
+                models += [Model(name, 0, "codex") for name in listed]
                 cursor = page.get("nextCursor")
                 if not cursor:
                     break

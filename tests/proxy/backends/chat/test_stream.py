@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.backends.chat.stream import MOST_CHOICES, MOST_UNSURE, ChatStream
+from proxy.backends.chat.stream import MAX_LINE, MOST_CHOICES, MOST_UNSURE, ChatStream
 from proxy.contracts import (
     BackendEvent,
     MessageEnded,
@@ -292,6 +292,13 @@ def test_a_thought_that_may_be_the_answer_is_told_when_it_is_closed() -> None:
 def test_a_line_without_an_end_is_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.backends.chat.stream.MAX_LINE", 100)
     assert read([b"data: " + b"x" * 60, b"x" * 60]) == ([], "backend_error")
+
+
+def test_a_long_event_in_small_reads_takes_linear_time() -> None:
+    """Copying what was there before would be 2 TB here, and the test's time limit would end it."""
+    count = MAX_LINE // 64 - 1
+    reads = [b'data: {"choices": [{"delta": {"content": "', *[b"x" * 64] * count, b'"}}]}\n', DONE]
+    assert read(reads) == ([TextPiece("x" * 64 * count), *ENDED], None)
 
 
 def test_so_many_answers_as_nobody_asked_for_are_no_stream() -> None:

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from proxy.backends.codex import LaneBounds
+from proxy.backends.codex.session import MOST_PAGES
 from proxy.contracts import TextPiece
 from proxy.errors import BackendError
 from proxy.rpc import RpcObject
@@ -119,6 +120,15 @@ async def test_models_come_from_every_page_without_the_hidden() -> None:
     server.handlers["model/list"] = lambda params: pages[params.get("cursor")]
     async with backend(server, models=("mine",)) as it:
         assert [model.id for model in await it.models()] == ["mine", "a", "c"]
+
+
+@on_a_virtual_clock
+async def test_a_list_without_a_last_page_is_read_no_further_than_lists_go() -> None:
+    server = Server()
+    server.handlers["model/list"] = lambda params: {"data": [{"id": "a"}], "nextCursor": "2"}
+    async with backend(server) as it:
+        assert [model.id for model in await it.models()] == ["a"]
+        assert len(server.requests("model/list")) == MOST_PAGES
 
 
 @on_a_virtual_clock
