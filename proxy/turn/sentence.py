@@ -75,7 +75,7 @@ def _asked_again(report: TurnReport, left: Sequence[BlockNote]) -> str:
     if len(faults) > 1:
         return f"{again}; and once more, without tools: {', '.join(faults[1:])}"
     last = _last_lost(report, since=report.attempt)
-    nothing_wrong = last is None and not left and not report.answered_nothing
+    nothing_wrong = not (last or left or report.answered_nothing or report.again[0] is Reason.CALL_MISSING)
     if nothing_wrong or any(note.attempt and note.reason is not report.again[0] for note in left):
         return f"{again}, and the second answer {_mended(report.again[0])}"
     if left:

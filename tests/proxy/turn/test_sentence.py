@@ -130,6 +130,11 @@ def cut(text: str) -> Script:
             "asked again: a call was demanded, and none came, and the second answer was better; called read_note",
         ),
         (
+            ["No.", "No."],
+            DEMANDED,
+            "asked again: a call was demanded, and none came; the second answer left no call",
+        ),
+        (
             ["No.", "{}"],
             JSON,
             "asked again: the answer was not the JSON that was asked for, and the second answer was better",
