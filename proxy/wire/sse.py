@@ -40,14 +40,14 @@ def encode_typed(events: Iterable[Mapping[str, object]]) -> list[bytes]:
 
 
 def _named(name: str, event: Mapping[str, object]) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (name.encode(), _quiet(orjson.dumps(event)))
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), as_one_line(orjson.dumps(event)))
 
 
 def encode_chunks(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """Chunks of Chat Completions, which have no `event:` line. Each is a write: there are clients that take one
     event from each read.
     """
-    return [b"data: %b\n\n" % _quiet(orjson.dumps(event)) for event in events]
+    return [b"data: %b\n\n" % as_one_line(orjson.dumps(event)) for event in events]
 
 
 # Other spellings, inside JSON strings, of what makes hand-made readers cut or stop: they split at each `data: `,
@@ -61,7 +61,7 @@ _SPELLINGS = (
 )
 
 
-def _quiet(line: bytes) -> bytes:
+def as_one_line(line: bytes) -> bytes:
     """`line`, of equal value, as one line for everybody. None of these can stand outside a string."""
     if line.isascii() and b"data: " not in line and b"[DONE]" not in line:  # as most are
         return line

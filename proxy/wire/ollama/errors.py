@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 import orjson
 
 from ...errors import ApiError
+from ..sse import as_one_line
 from ..wire_format import WireFormat
 
 
 def encode_lines(events: Iterable[Mapping[str, object]]) -> list[bytes]:
     """A line of JSON each, and no blank one: the Python client takes every line for JSON."""
-    return [orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE) for event in events]
+    return [as_one_line(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE)) for event in events]
 
 
 def error_body(error: ApiError, _request_id: str = "") -> Mapping[str, object]:

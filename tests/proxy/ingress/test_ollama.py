@@ -132,6 +132,18 @@ async def test_the_python_client_goes_through_a_whole_loop_streamed_and_not() ->
             assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool"]
 
 
+async def test_the_python_client_reads_each_line_end_that_a_model_writes() -> None:
+    text = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei\rj\nk"
+    call = write_call("read_note", json.dumps({"path": text}, ensure_ascii=False))
+    async with client(text, call, call_key="off") as (_, url), AsyncClient(host=root(url)) as asks:
+        told = [part.message async for part in await asks.chat(model="m", messages=[QUESTION], stream=True)]
+        assert "".join(message.content or "" for message in told) == text
+        told = [
+            part.message async for part in await asks.chat(model="m", messages=[QUESTION], tools=[TOOL], stream=True)
+        ]
+        assert [made.function.arguments for message in told for made in message.tool_calls or []] == [{"path": text}]
+
+
 async def test_hosts_find_models_that_have_tools_and_a_context() -> None:
     async with client() as (session, url), AsyncClient(host=root(url)) as asks:
         (model,) = (await asks.list()).models
