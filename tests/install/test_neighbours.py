@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.installation import ROOT, TOOLS, Installation, closed, run
+from tests.support.sample_project import ASK
 
 pytestmark = pytest.mark.install
 
@@ -29,10 +30,11 @@ version = "1"
 packages = {packages}
 """
 
-TEST = """
+TEST = (
+    ASK
+    + """
 import parser, prompts, proxy
 import proxy.cli
-from openai import OpenAI
 
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
 
@@ -40,10 +42,10 @@ def test_its_packages_are_its_own():
     assert [parser.WHOSE, prompts.WHOSE, proxy.WHOSE, proxy.cli.WHOSE] == ["the project's"] * 4
 
 def test_its_agent_gets_recorded_answers(tagcall_server):
-    client = OpenAI(base_url=tagcall_server("recorded"), api_key="any")
-    answer = client.responses.create(model="gpt-5.5", input="Weather in Paris and Rome?", tools=[TOOL])
-    assert [item.name for item in answer.output if item.type == "function_call"] == ["get_weather"] * 2
+    output = ask(tagcall_server, input="Weather in Paris and Rome?", tools=[TOOL])
+    assert [item["name"] for item in output if item["type"] == "function_call"] == ["get_weather"] * 2
 """
+)
 
 
 def make_project(folder: Path, layout: str) -> Path:

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from tests.support.installation import ROOT, TOOLS, Installation, closed, run
-from tests.support.sample_project import SampleProject, answers
+from tests.support.sample_project import ASK, SampleProject, answers
 from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.install
 
 # The versions of pytest that its page names and that run on each Python of ours, besides the newest.
 OLDER = ("7.4.4", "8.4.2")
-TEST = """
-from openai import OpenAI
-
+TEST = (
+    ASK
+    + """
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
 
 def test_recorded_answers_are_played(tagcall_server):
-    with OpenAI(base_url=tagcall_server("recorded"), api_key="any") as client:
-        answer = client.responses.create(model="gpt-5.5", input="Weather in Paris and Rome?", tools=[TOOL])
-    assert [item.name for item in answer.output if item.type == "function_call"] == ["get_weather"] * 2
+    output = ask(tagcall_server, input="Weather in Paris and Rome?", tools=[TOOL])
+    assert [item["name"] for item in output if item["type"] == "function_call"] == ["get_weather"] * 2
 """
+)
 
 
 @pytest.fixture(scope="module")

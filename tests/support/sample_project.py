@@ -22,13 +22,10 @@ def pytest_tagcall_redact():
     return ["Project (\\\\w+)"]
 """
 # Without an SDK, which takes longer to load than all the rest of such a run.
-TEST = """
+ASK = """
 import json
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
-
-TOOL = {"type": "function", "name": "read_note", "parameters": {"type": "object"}}
-QUESTION = {"role": "user", "content": "What is planted for Project Falcon? My password: hunter2"}
 
 def ask(tagcall_server, **body):
     body = json.dumps({"model": "gpt-5.5", **body}).encode()
@@ -38,6 +35,12 @@ def ask(tagcall_server, **body):
             return json.load(answer)["output"]
     except HTTPError as error:
         raise RuntimeError(error.read().decode()) from None
+"""
+TEST = (
+    ASK
+    + """
+TOOL = {"type": "function", "name": "read_note", "parameters": {"type": "object"}}
+QUESTION = {"role": "user", "content": "What is planted for Project Falcon? My password: hunter2"}
 
 def text_of(output):
     return "".join(part["text"] for item in output if item["type"] == "message" for part in item["content"])
@@ -52,6 +55,7 @@ def test_the_note_is_read(tagcall_server):
 def test_small_talk(tagcall_server):
     assert text_of(ask(tagcall_server, input="Hello")) == "Hello to you."
 """
+)
 PLANT = "garlic"
 
 
