@@ -261,6 +261,8 @@ async def stream_subscription(request: web.Request, subscription: Subscription) 
     try:
         async with aclosing(subscription), stream.open():
             await stream.write(())  # nothing can become an HTTP error any more: the head need not wait
+            if request.method == "HEAD":
+                return stream.reply  # what stood behind it would be read as the next answer
             async for pieces in subscription:
                 entry.saw_first_event()
                 await stream.write([b"".join(pieces)])

@@ -120,6 +120,22 @@ async def test_a_header_that_is_no_utf_8_harms_nobody(header: str) -> None:
             assert len(orjson.loads(await response.read())["turns"]) == (not refused)
 
 
+async def test_nothing_stands_behind_the_head_of_a_stream_that_was_asked_for_alone() -> None:
+    body = {"model": "m", "input": "hi", "background": True}
+    async with client("Hello") as (session, url):
+        async with session.post(f"{url}/responses", json=body) as response:
+            made = (await response.json())["id"]
+        async with session.get(f"{url}/responses/{made}?stream=true") as response:
+            assert b"response.completed" in await response.read()
+        for path in (f"/v1/responses/{made}?stream=true", "/inspect/events"):
+            head = f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            asked_next = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            first, second = (await raw(url, (head + asked_next).encode())).split(b"HTTP/1.1 200 OK")[1:]
+            assert first.endswith(b"\r\n\r\n")
+            assert b"\r\n\r\n" not in first[:-4]
+            assert b'"status"' in second
+
+
 async def test_a_server_that_stops_closes_the_connections_of_those_it_still_answers() -> None:
     backend = GatedBackend(["Hello"])
     async with asyncio.TaskGroup() as group:
