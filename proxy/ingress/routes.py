@@ -181,9 +181,10 @@ def _not_served(request: web.Request, path: str) -> RequestError:
             status=404,
             code="unsupported_endpoint",
         )
-    served = ", ".join("/v1" + path for path in API)
+    served = ", ".join(path if path.startswith("/api/") else f"/v1{path}" for path in API)
+    end = request.app[BASE_PATH] + ("" if name == "api" else "/v1")  # Ollama's clients are given no `/v1`
     return RequestError(
         f"Invalid URL ({request.method} {request.path[:200]}). The base URL is the address of this server with "
-        f"{request.app[BASE_PATH]}/v1 and nothing behind it. tagcall serves {served}.",
+        f"{end and f'{end} and '}nothing behind it. tagcall serves {served}.",
         status=404,
     )

@@ -47,9 +47,17 @@ async def test_an_unknown_path_is_told_how_base_urls_end() -> None:
     assert error["message"].startswith("Invalid URL (GET /v1/chat/completions/models).")
     assert "/v1 and nothing behind it" in error["message"]
     served = error["message"].partition(" tagcall serves ")[2].rstrip(".").split(", ")
-    assert served == [f"/v1{route}" for route in API]
+    assert served == [route if route.startswith("/api/") else f"/v1{route}" for route in API]
     assert "/v1/responses" in served
     assert not [path for path in served if path.startswith(("/v1/inspect", "/v1/health", "/v1/readyz", "/v1/metrics"))]
+
+
+async def test_an_unknown_path_of_ollamas_api_is_told_the_address_without_v1() -> None:
+    async with client() as (session, url), session.get(f"{url.removesuffix('/v1')}/api/blobs") as response:
+        assert response.status == 404
+        message = (await response.json())["error"]
+    assert "The base URL is the address of this server with nothing behind it. " in message
+    assert ", /api/chat, " in message
 
 
 async def test_a_dialect_that_there_is_not_is_refused_with_those_there_are() -> None:
