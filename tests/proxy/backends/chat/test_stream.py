@@ -312,8 +312,8 @@ def test_of_two_answers_the_first_is_read() -> None:
     second = {"content": "Bonjour", "reasoning_content": "Hm.", "tool_calls": [{"index": 0}]}
     both = [
         event(choices=[{"index": index, "delta": delta, "finish_reason": reason}])
-        for delta, other, reason in (({"content": "Hel"}, second, None), ({"content": "lo"}, second, "stop"))
-        for index, delta in enumerate((delta, other))
+        for first, other, reason in (({"content": "Hel"}, second, None), ({"content": "lo"}, second, "stop"))
+        for index, delta in enumerate((first, other))
     ]
     assert read([*both, DONE]) == ([TextPiece("Hello"), *ENDED], None)
     assert read([delta(content="Hello"), event(choices=[{"index": 1, "delta": {"content": "!"}}]), DONE])[0] == [
