@@ -140,7 +140,7 @@ async def serve_socket(
     request: web.Request, begin: Callable[[Socket], SocketSession], *, protocols: Sequence[str] = ()
 ) -> web.StreamResponse:
     """Makes a WebSocket of `request` and talks on it to its end."""
-    if request.headers.get("Upgrade", "").lower() != "websocket":
+    if request.method != "GET" or request.headers.get("Upgrade", "").lower() != "websocket":  # RFC 6455 section 4.2.1
         return _wants_upgrade(request)
     if request.app[STOPPING].is_set():
         raise shutting_down()

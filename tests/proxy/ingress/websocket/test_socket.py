@@ -64,6 +64,14 @@ async def test_a_get_that_asks_for_no_upgrade_is_told_what_it_is(path: str) -> N
         assert (await error_of(response))["code"] == "upgrade_required"
 
 
+async def test_nothing_but_a_get_is_upgraded() -> None:
+    async with client() as (session, url):
+        for method, status in (("GET", 101), ("HEAD", 426)):
+            sent = {**UPGRADE, "Sec-WebSocket-Key": key()}
+            async with session.request(method, f"{url}/responses", headers=sent) as response:
+                assert response.status == status
+
+
 async def test_a_page_gives_its_key_as_a_protocol() -> None:
     async with client(api_key=("k",)) as (session, url):
         protocols = ("realtime", "openai-insecure-api-key.k", "openai-beta.realtime-v1")
