@@ -13,6 +13,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import Pipeline
@@ -77,6 +78,9 @@ class RedisKeyValue:
 
     def __init__(self, url: str) -> None:
         try:
+            # It takes a database that is no number for none.
+            if not re.fullmatch(r"[/\d]*", urlsplit(url).path):
+                raise ValueError("database")  # noqa: TRY301 -- one place tells what is wrong with a URL
             # Ours go before those of the URL. The times are kept by `_within`.
             options: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, **parse_url(url)}
             options |= dict.fromkeys(("socket_timeout", "socket_connect_timeout"))
@@ -258,10 +262,12 @@ async def _describe(connection: Pipeline) -> dict[str, str]:
     """What the server says of itself, as far as we may ask."""
     await connection.immediate_execute_command("PING")
     try:
-        described: dict[str, object] = await connection.immediate_execute_command("INFO", "server")
+        sections: list[dict[str, object]] = [
+            await connection.immediate_execute_command("INFO", name) for name in ("server", "replication")
+        ]
     except ResponseError:
         return {}
-    return {name: str(value) for name, value in described.items()}
+    return {name: str(value) for section in sections for name, value in section.items()}
 
 
 def _unfit(described: dict[str, str]) -> Trouble | None:
@@ -271,6 +277,8 @@ def _unfit(described: dict[str, str]) -> Trouble | None:
             "it runs in cluster mode and cannot change several keys in one step",
             "use a server without cluster mode; replicas are fine",
         )
+    if described.get("slave_read_only") == "1":
+        return "it is a replica and takes no writes", "write the address of the server that it follows"
     version = re.match(r"(\d{1,9})\.(\d{1,9})", described.get("redis_version", ""))
     if version is not None and (int(version[1]), int(version[2])) < OLDEST:
         return f"it is Redis {version[0]}", f"use {'.'.join(map(str, OLDEST))} or newer, or Valkey"

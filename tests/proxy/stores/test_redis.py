@@ -101,6 +101,8 @@ async def test_a_server_that_is_not_there_is_told_at_the_start_without_its_passw
     [
         (b"redis_version:6.0.16\r\nredis_mode:standalone\r\n", r"Redis 6\.0: use 6\.2 or newer, or Valkey"),
         (b"redis_version:7.0.15\r\nredis_mode:cluster\r\n", "cluster mode"),
+        (b"role:slave\r\nslave_read_only:1\r\n", "it is a replica and takes no writes: write the address"),
+        (b"role:slave\r\nslave_read_only:0\r\n", None),
         (b"redis_version:10.1.0\r\nredis_mode:standalone\r\n", None),
         (b"", None),
     ],
@@ -143,8 +145,12 @@ async def test_a_port_where_something_else_listens_is_told_at_the_start(scheme: 
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://localhost:port", "redis://:sec/ret@localhost", "redis://localhost?secret=1", "redis://:[secret@h"]
-)
+    "url",
+    [
+        "redis://localhost:port", "redis://:sec/ret@localhost", "redis://localhost?secret=1", "redis://:[secret@h",
+        "redis://localhost/secret",
+    ],
+)  # fmt: skip
 def test_a_url_that_is_none_is_told_without_its_password(url: str) -> None:
     with pytest.raises(UsageError, match="not a Redis URL") as caught:
         make_store(url)

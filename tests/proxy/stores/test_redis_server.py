@@ -146,6 +146,7 @@ async def test_answers_go_on_while_the_server_is_away_and_say_that_they_are_not_
         (["--requirepass", "right"], "redis://:wrong@127.0.0.1:{}", "refuses the user or the password"),
         (["--requirepass", "right"], "redis://127.0.0.1:{}", "refuses the user or the password"),
         (["--cluster-enabled", "yes"], "redis://127.0.0.1:{}", "cluster mode"),
+        (["--replicaof", "127.0.0.1", "9"], "redis://127.0.0.1:{}", "takes no writes"),
         ([], "rediss://127.0.0.1:{}", "redis:// without"),
         ([], "redis://127.0.0.1:{}/99", "DB index is out of range"),
     ],
