@@ -54,7 +54,9 @@ def _create(path: Path) -> None:
 
 
 def _check_owner(path: Path) -> None:
-    """Refuses what is not ours, or not of this version."""
+    """Refuses what is not ours, or not of this version. A pipe would be read for ever."""
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file", "choose another --store")
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE)
     if not header:

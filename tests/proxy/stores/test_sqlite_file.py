@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -69,6 +70,13 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, co
     with pytest.raises(UsageError, match="is not a store of tagcall"):
         prepare(path)
     assert path.read_bytes() == content
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is not a file"):
+        prepare(tmp_path / "pipe")
 
 
 @pytest.mark.parametrize("statement", ["CREATE TABLE bookmarks (url)", "PRAGMA application_id = 1"])
