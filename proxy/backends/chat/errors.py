@@ -126,6 +126,7 @@ def rejection_in(value: Any, status: int | None = None) -> Rejection:  # noqa: A
         code = fields.get("code") or fields.get("status")
         status = code if isinstance(code, int) and 400 <= code <= 599 else 500
     named = [str(word) for word in (fields.get("type"), fields.get("code")) if isinstance(word, str)]
+    said = said[:_LOOKED_AT]
     return Rejection(status, said, " ".join([*named, said])[:_LOOKED_AT])
 
 

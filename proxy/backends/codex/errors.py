@@ -82,6 +82,8 @@ BY_UPSTREAM_CODE: Mapping[str, ErrorFields] = {
     "server_is_overloaded": OVERLOAD,
 }
 
+NO_REASON = "The backend failed without a reason."
+
 # What a recorded error has beside its message, and what each may be.
 RECORDED_FIELDS: Mapping[str, tuple[type, ...]] = {
     "status": (int,),
@@ -101,7 +103,7 @@ _OWN_WORDS = re.compile(
     re.IGNORECASE,
 )
 _INCOMPLETE = re.compile(r"Incomplete response returned, reason: (\w+)")
-_STATUS = re.compile(r"unexpected status (\d{3})[^:]*: ?(.*)", re.DOTALL)
+_STATUS = re.compile(r"unexpected status (\d{3})[^:]{0,200}: ?(.*)", re.DOTALL)
 _LAST_STATUS = re.compile(r"last status: (\d{3})")
 _URL = re.compile(r",? {0,2}(?:url: {0,2}|for url {0,2})\(?\S+")
 # Whatever kind and status it comes with: the service means the program that asks, not the request.
@@ -130,7 +132,7 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     `log_in` as in `not_logged_in`.
     """
     error: Mapping[str, Any] = told if isinstance(told, dict) else {"message": told}
-    message = str(error.get("message") or "The backend failed without a reason.")
+    message = str(error.get("message") or NO_REASON)
     match error.get("codexErrorInfo"):
         case {"recorded": dict(fields)}:
             # Fixtures are edited by hand: a member of another name must not leave the turn without its end, nor a
@@ -167,7 +169,9 @@ def turn_failure(told: object, log_in: str | None = None) -> BackendError | Cut:
     if answer is LOGIN:
         said = message.rstrip(".") or f"status {status}"
         return BackendError(f"The upstream refused codex's login ({said})", remedy=log_in or _log_in_here(), **answer)
-    return BackendError(message or f"The upstream answered {status}.", retry_after=_retry_after(message), **answer)
+    if not message:
+        message = NO_REASON if status is None else f"The upstream answered {status}."
+    return BackendError(message, retry_after=_retry_after(message), **answer)
 
 
 def turn_error(failure: BackendError | Cut) -> RpcObject:
@@ -209,7 +213,7 @@ def _unwrap(message: str) -> tuple[str, str | None]:
         if isinstance(detail := body.get("detail"), str):  # as ChatGPT's service writes it
             return detail, ""
         error = body["error"]
-        return str(error["message"]), str(error.get("code") or "")
+        return str(error["message"] or ""), str(error.get("code") or "")
     except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
         return plain, None
 

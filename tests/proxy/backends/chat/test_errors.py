@@ -147,6 +147,15 @@ def test_when_to_come_again_is_passed_on(header: str, seconds: float | None) -> 
     assert failure(read_rejection(429, b"{}", header), "The server").retry_after == seconds
 
 
+def test_a_sentence_without_an_end_is_read_as_far_as_it_is_looked_at() -> None:
+    """A mask over each beginning of the key in all of it took half a minute."""
+    key = "sk-" + "x" * 100
+    rejection = read_rejection(500, b'{"error": {"message": "%b"}}' % (key[:6].encode() * 100_000))
+    assert rejection.said is not None
+    assert len(rejection.said) == 4000
+    assert "sk-xxx" not in failure(rejection, "The server", key=key).message
+
+
 def test_when_to_come_again_may_be_a_date() -> None:
     at = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
     seconds = failure(read_rejection(429, b"{}", at), "The server").retry_after

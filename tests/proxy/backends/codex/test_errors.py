@@ -140,6 +140,26 @@ def test_a_recorded_member_of_another_kind_is_passed_over(member: str, value: ob
     assert failure.error_object() == {"message": "m", "type": "server_error", "param": None, "code": None}
 
 
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ('{"error": {"message": null}}', "The backend failed without a reason."),
+        ('unexpected status 502 Bad Gateway: {"error": {"message": null}}', "The upstream answered 502."),
+    ],
+)
+def test_an_error_that_says_nothing_is_told_in_words(message: str, said: str) -> None:
+    failure = turn_failure({"message": message, "codexErrorInfo": "other"})
+    assert isinstance(failure, BackendError)
+    assert failure.message == said
+
+
+def test_a_long_error_is_read_in_linear_time() -> None:
+    """To look for each colon to the end would take hours, and the test's time limit would end it."""
+    failure = turn_failure({"message": "unexpected status 500 " * 200_000, "codexErrorInfo": "other"})
+    assert isinstance(failure, BackendError)
+    assert failure.status == 502
+
+
 def test_a_page_in_place_of_a_sentence_is_not_told_to_its_end() -> None:
     page = "<html>" + "<p>Blocked</p>" * 10_000
     failure = turn_failure({"message": f"unexpected status 502 Bad Gateway: {page}", "codexErrorInfo": "other"})
