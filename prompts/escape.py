@@ -135,7 +135,7 @@ def unescape_json(raw: str) -> str:
 
 
 # In a string: what an escaped tag begins with, or may begin with, where the text ends; and the string up to its end.
-_JSON_TAG_BEGUN = re.compile(r"(?:<|\\u003[cC])(?:\\\\|\\u005[cC]|\Z)")
+_JSON_TAG_BEGUN = re.compile(r"(?:<|\\u003[cC])(?:(\\\\|\\u005[cC])|\Z)")
 _JSON_INSIDE = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 
 
@@ -145,30 +145,41 @@ class JsonUnescaper:
     From what may be an escaped tag on, a string waits for its end.
     """
 
-    __slots__ = ("_held",)
+    __slots__ = ("_forming", "_held")
 
     def __init__(self) -> None:
-        self._held = ""
+        # The `<` that the text ends with.
+        self._forming = ""
+        # A string from its escaped tag on, in pieces: none is looked at twice.
+        self._held: list[str] = []
 
     def feed(self, text: str) -> str:
-        if not self._held and "<" not in text and "\\u" not in text:
+        if not self._forming and not self._held and "<" not in text and "\\u" not in text:
             return text
-        text, self._held = self._held + text, ""
+        text, self._forming = self._forming + text, ""
         ready: list[str] = []
-        while begun := _JSON_TAG_BEGUN.search(text):
-            inside = _JSON_INSIDE.match(text, begun.start())
+        while True:
+            if not self._held:
+                begun = _JSON_TAG_BEGUN.search(text)
+                if begun is None:
+                    return "".join((*ready, text))
+                ready.append(text[: begun.start()])
+                text = text[begun.start() :]
+                if begun[1] is None:
+                    self._forming = text
+                    return "".join(ready)
+            inside = _JSON_INSIDE.match(text)
             end = len(text) if inside is None else inside.end()
-            ready.append(text[: begun.start()])
-            if end == len(text):
-                self._held = text[begun.start() :]
-                return "".join(ready)
-            ready.append(unescape_json(f'"{text[begun.start() : end]}"')[1:-1])
+            self._held.append(text[:end])
             text = text[end:]
-        return "".join((*ready, text))
+            if not text:
+                return "".join(ready)
+            ready.append(unescape_json(f'"{self.flush()}"')[1:-1])
 
     def flush(self) -> str:
         """What waits, as it was written; the next `feed` begins a new text."""
-        held, self._held = self._held, ""
+        held = "".join((*self._held, self._forming))
+        self._held, self._forming = [], ""
         return held
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parser import CLOSE_TAG, OPEN_TAG
 from parser.grammar import CLOSE, OPEN
-from prompts import Unescaper, escape, escape_json, indent, normalise_newlines, unescape, unescape_json
+from prompts import JsonUnescaper, Unescaper, escape, escape_json, indent, normalise_newlines, unescape, unescape_json
 from tests.support.cpu_time import any_round, cpu_seconds
 
 PIECES = [
@@ -173,6 +173,21 @@ def test_tags_in_a_string_of_json_cost_the_same_each_however_many_there_are() ->
     for each in any_round():
         with each:
             assert there_and_back(many) < 16 * 3 * there_and_back(few)
+
+
+@pytest.mark.growth
+def test_a_long_string_of_json_that_waits_for_its_end_is_looked_through_once() -> None:
+    def streamed(pieces: int) -> float:
+        def stream() -> None:
+            restored = JsonUnescaper()
+            told = [restored.feed(piece) for piece in ('{"a": "<', r"\\tool_call>", *["some word"] * pieces, '"}')]
+            assert "".join(told) == '{"a": "<tool_call>' + "some word" * pieces + '"}'
+
+        return cpu_seconds(stream)
+
+    for each in any_round():
+        with each:
+            assert streamed(16_000) < 16 * 3 * streamed(1_000)
 
 
 @given(st.text())
