@@ -89,7 +89,7 @@ test-newest: .venv/.dev  ## the core in an environment of its own: the newest Py
 	@.newest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE)'
 
 test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples, and whole what it samples
-	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n $(WORKERS) --timeout=1800 -m '(hypothesis or whole) and not growth'
+	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n $(WORKERS) --timeout=1800 -m '(hypothesis or whole) and not (growth or redis)'
 
 test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'codex and not (growth or whole)'
