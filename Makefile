@@ -38,8 +38,8 @@ install = @$(call step,$(1),$(PIP) --quiet uv && $(UV) $(these) || { $(PIP) --up
 # A program that is started a hundred times by the tests is not compiled each time, whatever the surrounding says.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The tests of `make test`: all that needs nothing else installed, and is not marked EXCEPT.
-CORE := not (agents or browser or clients or codex or growth or install or llama or redis or whole$(if $(EXCEPT), or $(EXCEPT)))
+# The tests of `make test`: all that needs nothing else installed.
+CORE := not (agents or browser or clients or codex or growth or install or llama or redis or whole)
 
 # One process more than cores: a fifth of its time each waits for programs that its tests have started.
 WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
