@@ -192,7 +192,7 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
             headers[WARNING] = "; ".join(entry.turn.warnings)[:MOST_WARNED]
         if entry.turn.tools and entry.stream is False:
             # Names of tools may have any letters, a header has not.
-            headers[SAID] = sentence_of(entry.turn)[:MOST_SAID].encode("ascii", "replace").decode()
+            headers[SAID] = plain(sentence_of(entry.turn)[:MOST_SAID])
     headers["Server"] = "tagcall"
     if app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
-from ..wire.json_body import well_formed
+from ..wire.json_body import loads
 
 # Bytes. The longest line seen of a real program is 60 MB: a prompt's echo.
 MAX_LINE = 64 * 2**20
@@ -159,12 +159,7 @@ def _message(line: bytes | LineSkipped) -> Message:
     if isinstance(line, LineSkipped):
         return line
     try:
-        try:
-            return orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            if "surrogate" not in str(error):
-                raise
-            return orjson.loads(well_formed(line))  # a text that was cut through an emoji
+        return loads(line)
     except orjson.JSONDecodeError:
         return LineSkipped("not JSON", len(line))
 

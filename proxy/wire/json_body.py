@@ -113,7 +113,8 @@ def well_formed(body: bytes) -> bytes:
     return HALF_A_PAIR.sub(rb"\\ufffd", body.replace(rb"\\", b"\0")).replace(b"\0", rb"\\")
 
 
-def _loads(body: bytes) -> JsonValue:
+def loads(body: bytes) -> JsonValue:
+    """The value in `body`, whose texts may be cut through an emoji. Raises `orjson.JSONDecodeError`."""
     try:
         value: JsonValue = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -128,7 +129,7 @@ def parse_json_object(body: bytes) -> JsonObject:
     if writes_more(body, MAX_VALUES):
         raise RequestError(f"The JSON body of your request has more than {MAX_VALUES:,} values.", code="invalid_value")
     try:
-        value = _loads(body)
+        value = loads(body)
     except orjson.JSONDecodeError as error:
         raise RequestError(
             "We could not parse the JSON body of your request. The API expects a JSON payload, but what was sent "
