@@ -24,6 +24,7 @@ from proxy.errors import UsageError
 from proxy.replay.fixture import load_fixtures
 from proxy.server import running_server
 from proxy.settings import SETTINGS, Settings
+from proxy.sources import load
 from tests.support import scripted_backend
 from tests.support.patience import PATIENCE
 from tests.support.scripted_backend import SCRIPTED
@@ -156,6 +157,15 @@ def test_results_go_out_as_outputs_to_codex_alone(backend: str) -> None:
     with pytest.raises(UsageError) as refused:
         make_backend(Settings(backend=backend, results_as="tool"))
     assert str(refused.value) == f"--results-as tool is for codex: leave it out with --backend {backend}."
+
+
+@pytest.mark.parametrize("name", ["backend_key", "backend_key_file"])
+@pytest.mark.parametrize("backend", ["auto", "codex", "ws://127.0.0.1:1", "unix:/run/codex.sock"])
+def test_a_key_of_the_backend_is_refused_by_codex(backend: str, name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        make_backend(load({"backend": backend, name: "key"}, {}))
+    flag = f"--{name.replace('_', '-')}"
+    assert str(refused.value) == f"{flag} is for a Chat Completions server: name that with --backend, or give no key."
 
 
 @pytest.mark.parametrize(
