@@ -24,7 +24,7 @@ CODEX_HOME = "--codex-home"
 def command(words: str) -> str:
     """`words` are a command and its arguments, as `login`; the result is in backquotes."""
     first, blank, more = words.partition(" ")
-    if first == "login" and (home := _codex_home(sys.argv)):
+    if first == "login" and CODEX_HOME not in more and (home := _codex_home(sys.argv)):
         words = f"login {subprocess.list2cmdline(home)}{blank}{more}"
     if os.environ.get(BY_MAKE) and words in TARGETS:
         return f"`make {words}`"
@@ -43,7 +43,7 @@ def command(words: str) -> str:
 def _codex_home(typed: Sequence[str]) -> list[str]:
     """That flag of this command, if it has it."""
     for word, following in pairwise([*typed, ""]):
-        if word == CODEX_HOME:
+        if word == CODEX_HOME and following:
             return [word, following]
         if word.startswith(f"{CODEX_HOME}="):
             return [word]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -42,7 +43,8 @@ class CommandLine(argparse.ArgumentParser):
         if strange:
             name = strange[0].partition("=")[0]
             near = _near(name, self._option_string_actions) if name.startswith("-") else ""
-            raise UsageError(f"`{self.prog}` takes no {name}{near or f': see {self._help}.'}")
+            then = f": see {self._help}." if last is None else f": write {self._with_dashes(args, behind)}."
+            raise UsageError(f"`{self.prog}` takes no {name}{near or then}")
         for action in self._actions:
             if action.nargs == argparse.OPTIONAL and getattr(parsed, action.dest) is None:
                 self.error(f"{action.metavar} is missing")
@@ -59,9 +61,25 @@ class CommandLine(argparse.ArgumentParser):
             return str(error)
         return f"{name} takes no value" if action.nargs == 0 else f"{name} needs a value"
 
+    def _with_dashes(self, words: Iterable[str], behind: Sequence[str]) -> str:
+        """The line as it was meant: from the first flag on that is none of ours, all others stand behind `--`."""
+        own: list[str] = []
+        others: list[str] = []
+        rest = iter(words)
+        for word in rest:
+            name, equals, _ = word.partition("=")
+            if (action := self._option_string_actions.get(name)) is not None:
+                own += [word] if equals or action.nargs == 0 else [word, next(rest, "")]
+            else:
+                (others if others or name.startswith("-") else own).append(word)
+        return self._line([*own, "--", *others, *behind])
+
     @property
     def _help(self) -> str:
-        return command(f"{self.prog} --help".partition(" ")[2])
+        return self._line(["--help"])
+
+    def _line(self, words: Sequence[str]) -> str:
+        return command(f"{self.prog} {subprocess.list2cmdline(words)}".partition(" ")[2])
 
 
 def _near(word: str, known: Iterable[str]) -> str:
