@@ -106,6 +106,8 @@ def _read_file(file: Path) -> Mapping[str, object]:
     known = {row.name for row in SETTINGS}
     written: dict[str, object] = {}
     for key, value in document.items():
+        if isinstance(value, dict):
+            raise UsageError(f"[{key}] in {file} is a table: write settings at the top of the file, in no table.")
         name = key.replace("-", "_")
         if name not in known:
             near = near_name(name, known, 0.6)

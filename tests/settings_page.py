@@ -19,8 +19,8 @@ these; any other that begins with `TAGCALL_` is told and ignored. Kubernetes set
 beside a Service named `tagcall` (`TAGCALL_PORT=tcp://...`): these are passed over, and `enableServiceLinks: false` in
 the pod's specification keeps them away.
 
-`tagcall.toml` has the same names, and lists for what is repeatable. It is read from `~/.config/tagcall` (or
-`$XDG_CONFIG_HOME/tagcall`; on macOS and Windows from the system's own folder for settings), or from where
+`tagcall.toml` has the same names, in no table, and lists for what is repeatable. It is read from `~/.config/tagcall`
+(or `$XDG_CONFIG_HOME/tagcall`; on macOS and Windows from the system's own folder for settings), or from where
 `--config FILE` says. `--config none` reads none:
 
 ```toml
