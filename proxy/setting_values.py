@@ -15,7 +15,9 @@ PATH_NAME = re.compile(r"[\w.~-]+", re.ASCII)
 # `file://` is what Electron's pages have that are files; a browser's have `null`.
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/*]+/?|file://")
 
-UNITS = {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "k": 1_000, "m": 1_000_000}
+# The largest first of each kind, as `size_text` looks for one.
+UNITS = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "m": 1_000_000, "k": 1_000, "": 1}
+_UNITS_READ = {unit.lower(): size for unit, size in UNITS.items()}
 # What a codex takes that has done something.
 CODEX_BYTES = 128 << 20
 # A century, nearly.
@@ -35,10 +37,15 @@ def byte_size(text: str) -> int:
     """`16MiB`, `500k` or a plain number of bytes."""
     number = text.rstrip("KkMmGgIiBb")
     unit = text[len(number) :].lower()
-    unit = unit if unit in UNITS else unit.removesuffix("b")
-    if not number.isdecimal() or unit not in UNITS:
+    unit = unit if unit in _UNITS_READ else unit.removesuffix("b")
+    if not number.isdecimal() or unit not in _UNITS_READ:
         raise ValueError(f"'{text}' is not a size: write for instance 16MiB")
-    return int(number) * UNITS[unit]
+    return int(number) * _UNITS_READ[unit]
+
+
+def size_text(size: int) -> str:
+    """A text of which `byte_size` makes `size`, as short as can be: `16MiB`, `500k`."""
+    return next(f"{size // many}{unit}" for unit, many in UNITS.items() if size % many == 0)
 
 
 def codex_size(text: str) -> int:

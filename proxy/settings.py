@@ -31,6 +31,7 @@ from .setting_values import (
     network,
     port_number,
     seconds,
+    size_text,
     speed,
     user_path,
 )
@@ -210,7 +211,6 @@ class Settings:
         default=64 << 20,
         parse=byte_size,
         metavar="SIZE",
-        shown="64MiB",
     )
     codex_threads: int = _setting(
         "After this many threads, a fresh codex takes new conversations. codex keeps each thread until it ends, "
@@ -224,7 +224,6 @@ class Settings:
         default=1 << 30,
         parse=codex_size,
         metavar="SIZE",
-        shown="1GiB",
     )
     history: str = _setting(
         "How to treat a conversation whose tool results are missing, merged, doubled or out of order. `forgiving`: "
@@ -297,7 +296,6 @@ class Settings:
         default="",
         parse=base_path,
         metavar="PATH",
-        shown="none",
         commands=("serve", "doctor", "log"),
     )
     speed: str = _setting(
@@ -398,7 +396,6 @@ class Settings:
         default=16 << 20,
         parse=byte_size,
         metavar="SIZE",
-        shown="16MiB",
     )
     max_answer: int = _setting(
         "The longest answer that is read: text, thoughts and calls together. A longer one is cut and ends as "
@@ -406,7 +403,6 @@ class Settings:
         default=16 << 20,
         parse=byte_size,
         metavar="SIZE",
-        shown="16MiB",
         commands=ASKING_COMMANDS,
     )
     inspect: bool = _setting(
@@ -429,7 +425,6 @@ class Settings:
         default=64 << 20,
         parse=byte_size,
         metavar="SIZE",
-        shown="64MiB",
     )
     log_level: str = _setting(
         "How much to log, to standard error. On a terminal, `info` logs one line a turn, and `debug` everything else.",
@@ -540,24 +535,38 @@ class Setting:
             raise UsageError(f"{source}: {error}.") from None
 
 
+def written(value: Any, parse: Callable[[str], object]) -> str:  # noqa: ANN401 -- whatever a field holds
+    """A value as a person writes it. `parse` is what reads it."""
+    match value:
+        case None | () | "":
+            return "none"
+        case bool():
+            return "on" if value else "off"
+        case tuple():
+            return ", ".join("=".join(one) if isinstance(one, tuple) else str(one) for one in value)
+        case float():
+            return f"{value:g}"
+        case int() if parse in {byte_size, codex_size}:
+            return size_text(value)
+        case _:
+            return str(value)
+
+
 def _rows() -> tuple[Setting, ...]:
     rows: list[Setting] = []
     group = ""
     for item in fields(Settings):
         default = item.default
         group = item.metadata["group"] or group
-        shown = item.metadata["shown"] or (
-            "none" if default in (None, ()) else "off" if default is False else f"{default:g}"
-            if isinstance(default, float) else str(default)
-        )  # fmt: skip
+        parse = item.metadata["parse"]
         rows.append(
             Setting(
                 name=item.name,
                 help=item.metadata["help"],
-                shown_default=shown,
+                shown_default=item.metadata["shown"] or written(default, parse),
                 metavar=item.metadata["metavar"],
                 choices=tuple(item.metadata["choices"]),
-                parse=item.metadata["parse"],
+                parse=parse,
                 repeatable=default == (),
                 is_switch=default is False,
                 commands=tuple(item.metadata["commands"]),

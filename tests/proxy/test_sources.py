@@ -139,6 +139,7 @@ def test_settings_says_what_is_in_force_and_whence_without_secrets(
     assert rows["--store"] == f"redis://...@host:1 store in {file}"
     assert rows["--host"] == "127.0.0.1 default"
     assert rows["--base-path"] == "none default"
+    assert rows["--max-body"] == "16MiB default"
     assert "hush" not in printed
     assert main(["settings", "--config", "none"]) == 0
     assert str(file) not in capsys.readouterr().out
