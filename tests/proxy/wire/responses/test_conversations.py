@@ -58,6 +58,23 @@ def test_an_id_begins_as_its_kind_does(item: dict[str, Any], path: str, prefix: 
     assert refusal(item) == (told, "invalid_value", path)
 
 
+@pytest.mark.parametrize(
+    "item", [USER, {"role": "user", "content": "Hi."}, CALL, {"type": "shell_call", "call_id": "c"}]
+)
+def test_a_status_is_a_string(item: dict[str, Any]) -> None:
+    told = "Invalid type for 'items[1].status': expected a string, but got an integer instead."
+    assert refusal(USER, {**item, "status": 5}) == (told, "invalid_type", "items[1].status")
+    assert added({**item, "status": None})[0]["status"] == "completed"
+
+
+def test_a_status_is_one_that_an_item_of_its_kind_has() -> None:
+    told = "Invalid value: 'failed'. Supported values are: 'in_progress', 'completed', 'incomplete'."
+    assert refusal({**USER, "status": "failed"}) == (told, "invalid_value", "items[0].status")
+    assert added({**USER, "status": "incomplete"})[0]["status"] == "incomplete"
+    patch = {"type": "apply_patch_call_output", "call_id": "c", "status": "failed"}
+    assert added({"type": "apply_patch_call", "call_id": "c"}, patch)[1]["status"] == "failed"
+
+
 def test_an_id_that_stands_there_is_refused_and_any_other_kept() -> None:
     there = History(({**USER, "id": "msg_1"},))
     assert refusal({**USER, "id": "msg_1"}, history=there) == (
