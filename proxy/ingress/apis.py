@@ -121,7 +121,7 @@ RESPONSES = Api(
             "DELETE": _conversations("delete_conversation"),
         },
         "/conversations/{id}/items": {"GET": _conversations("list_items"), "POST": _conversations("add_items")},
-        "/conversations/{id}/items/{item}": {
+        "/conversations/{id}/items/{item*}": {
             "GET": _conversations("get_item"),
             "DELETE": _conversations("delete_item"),
         },

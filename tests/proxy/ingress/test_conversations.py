@@ -112,6 +112,16 @@ async def test_its_items_are_added_read_and_deleted_one_by_one() -> None:
         assert kinds == ["message", "function_call", "function_call_output"]
 
 
+@pytest.mark.parametrize("written", ["msg_notes/today.md", "msg_notes%2Ftoday.md"])
+async def test_an_item_whose_id_has_a_slash_is_read_and_deleted(written: str) -> None:
+    async with talking() as (client, _):
+        made = await client.conversations.create(items=[{**HELLO, "id": "msg_notes/today.md"}])
+        path = f"/conversations/{made.id}/items/{written}"
+        assert [await client.get(path, cast_to=object)] == [item.to_dict() for item in await listed(client, made.id)]
+        await client.delete(path, cast_to=object)
+        assert await listed(client, made.id) == []
+
+
 @pytest.mark.parametrize("order", ["asc", "desc"])
 async def test_its_items_are_listed_page_by_page(order: Any) -> None:
     async with talking() as (client, _):
