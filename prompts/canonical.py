@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 from .transcript import PastCall, ToolResult, Transcript, UserTurn
+
+Members = dict[str, object]
 
 
 class Number:
@@ -42,6 +45,8 @@ def refuse_constant(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
+# In front of a command, where it is the folder that the command would run in anyway.
+_FOLDER = re.compile(r"cd [^\s\"'`$;&|<>*?(){}\[\]!#]{1,1024} && ")
 # The key keeps a number apart from a string. Only an object made to look like one could be taken for it.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,
@@ -58,11 +63,38 @@ def canonical(arguments: str) -> str | None:
     Equal objects, compared as values, have equal texts. None when `arguments` is not the text of a JSON
     object, or nested beyond reason.
     """
+    return _one_text(arguments, dict)
+
+
+def sent_back(arguments: str) -> str | None:
+    """`canonical`, without what clients change in a call before they run it and send it back with its result.
+
+    Claude Code does all of it: it writes `"replace_all": false` where a model left that out, takes white space off the
+    ends of lines, and `cd FOLDER && ` off the beginning of a command that runs in that folder anyway.
+    """
+    return _one_text(arguments, _tidied)
+
+
+def _one_text(arguments: str, change: Callable[[Members], Members]) -> str | None:
     try:
         value = _DECODER.decode(arguments)
-        return _ENCODER.encode(value) if isinstance(value, dict) else None
+        return _ENCODER.encode(change(value)) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
+
+
+def _tidied(members: Members) -> Members:
+    return {
+        name: _tidied_text(name, value) if isinstance(value, str) else value
+        for name, value in members.items()
+        if value is not None and value is not False
+    }
+
+
+def _tidied_text(name: str, text: str) -> str:
+    lines = "\n".join(line.rstrip() for line in text.split("\n"))
+    folder = _FOLDER.match(lines) if name == "command" else None
+    return lines if folder is None else lines[folder.end() :]
 
 
 def leaves(arguments: str) -> Iterator[object]:

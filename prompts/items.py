@@ -23,7 +23,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .beginnings import Beginnings, Begun
-from .canonical import canonical
+from .canonical import sent_back
 from .conversation import harmless, in_call_order, is_blank, merged, past_call, text_length
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
@@ -72,7 +72,8 @@ class Item(Struct, frozen=True):
     """One message. `parts` is what the model is shown. `ours` is None where somebody else said it.
 
     `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
-    is cut into parts do not count, nor do the spelling of a call's JSON and its key. Lines of ours have none.
+    is cut into parts do not count, nor do the spelling of a call's JSON, its key and what clients tidy up in it
+    (`sent_back`). Lines of ours have none.
     `phased` is an answer whose messages had phases as these messages, for backends that take such; else empty.
     `tool` is the name of the one whose result this is, for backends that tell results from what a user says.
     """
@@ -201,7 +202,7 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
     fields: list[str] = []
     for entry in entries:
         if isinstance(entry, PastCall):
-            value = canonical(entry.arguments)
+            value = sent_back(entry.arguments)
             arguments = ("text", normalise_newlines(entry.arguments).strip()) if value is None else ("json", value)
             fields += (entry.call_id, entry.name, *arguments)
     told = _told(entry.text for entry in entries if isinstance(entry, AssistantText))

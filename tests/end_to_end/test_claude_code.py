@@ -60,7 +60,7 @@ class Claude:
         environment = {name: value.replace("http://127.0.0.1:8787", url.removesuffix("/v1")) for name, value in told}
         process = await asyncio.create_subprocess_exec(
             str(self._program), "-p", *words, "--output-format", "json",
-            "--allowedTools", "Bash", "Read", "Write", "ToolSearch", "CronList",
+            "--allowedTools", "Bash", "Read", "Write", "Edit", "ToolSearch", "CronList",
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             cwd=self.work, env={**child_environment(self._home), **environment},
         )  # fmt: skip
@@ -98,18 +98,27 @@ async def test_it_goes_through_a_conversation_with_all_that_it_has_on_one_lane(
 ) -> None:
     claude = Claude(version, tmp_path)
     model.choose = working(
-        (("Read", {"file_path": claude.path("note.md")}), ("Bash", {"command": "exit 3", "description": "Fails"})),
+        (
+            ("Read", {"file_path": claude.path("note.md")}),
+            # It takes the folder off, and runs the rest.
+            ("Bash", {"command": f"cd {claude.work} && exit 3", "description": "Fails"}),
+        ),
         (("ToolSearch", {"query": "select:CronList", "max_results": 5}),),
         (("CronList", {}),),
         (("Read", {"file_path": claude.path("picture.png")}),),
-        (("Write", {"file_path": claude.path("start.txt"), "content": "Monday"}),),
+        # It takes the blanks off, and adds `replace_all`.
+        (
+            ("Write", {"file_path": claude.path("start.txt"), "content": "Monday  \n"}),
+            ("Edit", {"file_path": claude.path("note.md"), "old_string": "Alpha", "new_string": "Beta"}),
+        ),
     )
     async with tagcall_server(model, tmp_path / "home", store="memory") as url:
         first = await claude.ask(url, QUESTION)
         second = await claude.ask(url, AGAIN, "--resume", first["session_id"])
     assert (first["result"], first["is_error"]) == (ANSWER, False)
     assert (second["result"], second["is_error"]) == (REPLY, False)
-    assert (claude.work / "start.txt").read_text("utf-8") == "Monday"
+    assert (claude.work / "start.txt").read_text("utf-8") == "Monday\n"
+    assert (claude.work / "note.md").read_text("utf-8").startswith("# Beta\n")
     requests = asked_with_tools(model)
     results = results_shown(requests[-1].body)
     assert "starts on Monday" in results[0]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts import AssistantText, Entry, PastCall, Text, ToolResult, Transcript, UserTurn, canonical, looping_calls
+from prompts.canonical import sent_back
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -53,6 +54,44 @@ def test_equal_numbers_are_equal(one: str, other: str) -> None:
 )
 def test_different_numbers_differ(one: str, other: str) -> None:
     assert canonical(f'{{"n": {one}}}') != canonical(f'{{"n": {other}}}')
+
+
+@pytest.mark.parametrize(
+    ("written", "back"),
+    [
+        ({"old": "a", "new": "b"}, {"replace_all": False, "old": "a", "new": "b"}),
+        ({"path": "a", "offset": None}, {"path": "a"}),
+        ({"text": "x = 1  \n\t\n    y\n"}, {"text": "x = 1\n\n    y\n"}),
+        ({"text": "one\r\ntwo"}, {"text": "one\ntwo"}),
+        ({"command": "cd /home/me/work && ls -l"}, {"command": "ls -l"}),
+        ({"command": "cd C:\\\\work && dir"}, {"command": "dir"}),
+        ({"n": 1.0}, {"n": 1}),
+    ],
+)
+def test_a_call_that_its_client_has_tidied_up_is_the_same_when_it_comes_back(
+    written: dict[str, object], back: dict[str, object]
+) -> None:
+    assert sent_back(json.dumps(written)) == sent_back(json.dumps(back)) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "back"),
+    [
+        ({"replace_all": True}, {}),
+        ({"replace_all": True}, {"replace_all": False}),
+        ({"n": 0}, {}),
+        ({"text": ""}, {}),
+        ({"text": "  x"}, {"text": "x"}),
+        ({"text": "x\n"}, {"text": "x"}),
+        ({"command": "cd /a && ls"}, {"command": "cd /a; ls"}),
+        ({"command": "cd $HOME && ls"}, {"command": "ls"}),
+        ({"command": "ls && cd /a && ls"}, {"command": "ls && ls"}),
+        ({"prompt": "cd /a && ls"}, {"prompt": "ls"}),
+        ({"a": {"b": False}}, {"a": {}}),
+    ],
+)
+def test_a_call_that_somebody_has_changed_is_another(written: dict[str, object], back: dict[str, object]) -> None:
+    assert sent_back(json.dumps(written)) != sent_back(json.dumps(back))
 
 
 @pytest.mark.parametrize(
