@@ -85,8 +85,10 @@ class LaneEnd:
             # A sentence of ours stands in the client's history where the model wrote nothing: that misleads nobody.
             return None
         # The tags of a call that is shown are escaped where the client sends it back.
-        is_same = "".join(text_of(self._given).split()) == "".join(unescape(wrote).split()) and not _SHOWN.search(wrote)
-        return None if is_same and not self._report.conversation.rewritten else "rewritten"
+        given, meant = text_of(self._given), unescape(wrote)
+        # Most are the same to the letter, which is seen at a glance.
+        is_same = given == meant or "".join(given.split()) == "".join(meant.split())
+        return None if is_same and not (_SHOWN.search(wrote) or self._report.conversation.rewritten) else "rewritten"
 
     def settle(self, spoilt: str | None) -> None:
         """`spoilt`: why it cannot. Only the first call counts."""

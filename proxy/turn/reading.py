@@ -98,7 +98,7 @@ class Reading:
         self._thoughts = Thoughts(outlet, plan.key.key)
         self.text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = PassedCalls(gate, attempt, report, outlet, shown, held=held)
-        self._parser = self._new_parser()
+        self._parser = self._new_parser() if plan.reads_calls else None
         # The text between the blocks, as the model wrote it.
         self._said = StringIO()
         # Whether the parser is in the middle of a call: its text is of the arguments.
@@ -167,8 +167,6 @@ class Reading:
             self.end.incomplete = None if self.end.stop else event.incomplete
         self._close_message()
         match event:
-            case TextPiece(text):
-                self._read(text)
             case MessagePhase(phase):
                 self.text.phase = phase
             case MessageEnded():
@@ -177,10 +175,10 @@ class Reading:
                 if (taken := self.spent.take_thought(text)) and asked:
                     self._thoughts.feed(part, taken)
                 if self.spent.full:
-                    self._cut_for_room()
+                    self._cut("--max-answer")
             case ReasoningEnded():
                 self._thoughts.end_item()
-            case TurnEnded():
+            case _:  # the end of the turn
                 self._end_message()
 
     def _close_message(self) -> None:
@@ -204,12 +202,7 @@ class Reading:
         if self.spent.exhausted:
             self._cut("max_output_tokens")
         if self.spent.full:
-            self._cut_for_room()
-
-    def _cut_for_room(self) -> None:
-        self._cut("--max-answer")
-        # One that was to end by itself does not.
-        self.end.goes_on = True
+            self._cut("--max-answer")
 
     def _cut(self, limit: str) -> None:
         """The answer ends here, unless it had ended before."""
@@ -219,6 +212,8 @@ class Reading:
             self.end.incomplete = "max_output_tokens"
             self._end_message()
             self._close(Stop(limit))
+        # One that was to end by itself does not, where no more has room.
+        self.end.goes_on = self.end.goes_on or self.spent.full
 
     def _close(self, stop: Stop) -> None:
         self.end.over = True
@@ -228,6 +223,8 @@ class Reading:
     def _parse(self, text: str) -> None:
         rest: str | None = text
         while rest is not None:
+            if self._parser is None:
+                self._parser = self._new_parser()
             rest = self._obey(self._parser.receive_text(rest))
 
     def _end_message(self, *, ends: bool = True) -> None:
@@ -236,19 +233,20 @@ class Reading:
         JSON may, unless the answer `ends` as well.
         """
         # What waits in the parser, for it might have become a tag, is decided here: a tag cut in two is none.
-        events = self._parser.receive_eof()
+        parser, self._parser = self._parser, None
+        events = [] if parser is None else parser.receive_eof()
         if not self.end.over:
             if (self.end.incomplete or self.end.error) and (begun := half_a_block(events)):
                 self._calls.take_out_half("".join(map(str, events[-begun:])))
                 del events[-begun:]
-            while (rest := self._obey(events)) is not None:
+            if (rest := self._obey(events)) is not None:
                 self._parse(rest)
-                events = self._parser.receive_eof()
+                self._end_message(ends=ends)
+                return
             self._settle()
         else:
             # What still waits in the parser came behind the end.
             self.end.leftover = self.end.leftover or bool("".join(map(str, events)).strip())
-        self._parser = self._new_parser()
         self.text.flush(ends=ends)
         self._look_for_stop()
 

@@ -35,11 +35,8 @@ class ItemReader:
     def branch(self) -> Self:
         """The same, to go on by itself."""
         branched = object.__new__(type(self))
-        own = vars(branched)
-        own.update(vars(self))
-        for name, value in own.items():
-            if isinstance(value, _CHANGING):
-                own[name] = value.copy()
+        own = {name: value.copy() if isinstance(value, _CHANGING) else value for name, value in vars(self).items()}
+        vars(branched).update(own)
         return branched
 
 
