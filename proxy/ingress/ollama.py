@@ -52,7 +52,7 @@ async def begin_generate(request: web.Request, body: JsonObject, _: ExitStack) -
 
 
 async def _answered(request: web.Request, parse: Callable[[JsonObject], OllamaRequest]) -> web.StreamResponse:
-    body = await read_json_object(request)
+    body = await read_json_object(request, typed=False)  # curl -d, as Ollama's own pages have it
     parsed = await in_its_time(request, partial(parse, body), body)
     if parsed.loads:
         return json_reply(loaded(parsed, unloads=body.get("keep_alive") == 0))
@@ -84,7 +84,7 @@ def _own_words(error: ApiError) -> ApiError:
 
 async def _model(request: web.Request) -> tuple[Model, JsonObject]:
     """The model that the body names. Raises `RequestError`."""
-    body = await read_json_object(request)
+    body = await read_json_object(request, typed=False)  # curl -d, as Ollama's own pages have it
     return find_model(await request.app[MODELS].current(), model_name(Reader(body))), body
 
 

@@ -197,6 +197,47 @@ async def test_json_beside_a_tool_demands_the_call_that_the_message_names() -> N
     assert [call["function"]["name"] for call in added_up(told)["tool_calls"]] == ["read_note"]
 
 
+KINDS = pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain;charset=UTF-8", ""])
+
+
+@KINDS
+async def test_a_body_without_its_type_is_read_as_curl_sends_it(kind: str) -> None:
+    """`curl -d` calls it a form, a `fetch` of Node text, and Python's requests nothing."""
+    async with client("Hello.", "Hello.") as (session, url):
+        for path, asked in (("chat", {"messages": [QUESTION]}), ("generate", {"prompt": "Hi"})):
+            body = json.dumps({"model": "m", **asked})
+            async with session.post(f"{root(url)}/api/{path}", data=body, headers={"Content-Type": kind}) as response:
+                assert response.status == 200
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("page", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        # Pages that are allowed can say what they send.
+        ({"Origin": "http://localhost"}, 415),
+        ({"origin": "app://obsidian.md"}, 415),
+        ({"Sec-Fetch-Site": "same-origin"}, 415),
+        ({"Sec-Fetch-Site": "none"}, 415),
+    ],
+)
+async def test_no_page_begins_a_turn_by_a_request_for_which_its_browser_does_not_ask_first(
+    kind: str, page: dict[str, str], status: int
+) -> None:
+    backend = MemoryBackend("Hello.")
+    async with client(backend) as (session, url):
+        body = json.dumps({"model": "m", "messages": [QUESTION]})
+        headers = {"Content-Type": kind, **page}
+        async with session.post(f"{root(url)}/api/chat", data=body, headers=headers) as response:
+            assert response.status == status
+            assert (await response.json()).keys() == {"error"}
+    assert not backend.prompts
+
+
 async def test_errors_are_sentences_before_a_stream_and_in_it() -> None:
     gone = BackendError("The model is gone.", code="backend_disconnected")
     async with client([TextPiece("I "), gone], gone) as (session, url):
