@@ -48,6 +48,9 @@ WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 NEWEST_PYTHON ?= $(shell for minor in 16 15 14 13 12 11; do for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; \
   do $$python -c '' 2>/dev/null && echo $$python && break 2; done; done)
 
+# For `make test-oldest`: the extras that it takes old as well. The tests' own packages want a newer `openai` than `demo`.
+OLDEST := grammars otel pdf redis
+
 # Programs that `make test-codex` runs, besides the one from PyPI.
 CODEX_VERSIONS := 0.89.0 0.169.0
 NPM_CODEX := node_modules/@openai/codex/bin/codex.js
@@ -60,7 +63,7 @@ AGENTS := tests/end_to_end/agents
 PYZ := dist/tagcall.pyz
 EXTRAS := demo,pdf,redis
 
-.PHONY: help pyz release-check release-pins demo serve login doctor setup test test-newest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare bench-peers soak storm eval-model real-model codex-versions clients agents clean
+.PHONY: help pyz release-check release-pins demo serve login doctor setup test test-newest test-oldest test-properties test-codex codex-newest test-clients test-llama test-redis test-growth test-install mutants lint format docs site plugin-pages screenshots bench bench-compare bench-peers soak storm eval-model real-model codex-versions clients agents clean
 
 demo: .venv/.demo        ## one whole tool loop on recorded answers
 	@$(TAGCALL) demo
@@ -87,6 +90,14 @@ test-newest: .venv/.dev  ## the core in an environment of its own: the newest Py
 	@rm -rf .newest && $(BIN)/uv venv --quiet --seed --python $(NEWEST_PYTHON) .newest
 	@$(BIN)/uv pip install --quiet --upgrade --python .newest --editable '.[codex,demo,pdf,redis]' --group dev
 	@.newest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE)'
+
+test-oldest: .venv/.dev  ## the core in an environment of its own: the oldest packages that pyproject.toml allows
+	@rm -rf .oldest && $(BIN)/uv venv --quiet --seed --python $(BIN)/python .oldest
+	@$(BIN)/uv pip compile --quiet --python .oldest --no-deps --resolution lowest-direct $(OLDEST:%=--extra %) \
+	  --output-file .oldest/constraints.txt pyproject.toml
+	@$(BIN)/uv pip install --quiet --python .oldest --constraint .oldest/constraints.txt \
+	  --editable '.[$(subst $(empty) $(empty),$(comma),codex demo $(OLDEST))]' --group dev
+	@.oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal -m '$(CORE)'
 
 test-properties: .venv/.dev  ## the property tests of the core once more, each with many examples, and whole what it samples
 	@TAGCALL_TEST_EXAMPLES=200 $(BIN)/python -m pytest -n $(WORKERS) --timeout=1800 -m '(hypothesis or whole) and not (growth or redis)'
@@ -250,4 +261,4 @@ CI := dev install servers model site
 	$(call install,What the suites need,codex demo,$(CI)) && touch $(CI:%=.venv/.%)
 
 clean:
-	@rm -rf .venv .newest .cache .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants
+	@rm -rf .venv .newest .oldest .cache .node $(CLIENTS)/node_modules $(AGENTS)/node_modules build dist mutants

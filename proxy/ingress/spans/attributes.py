@@ -58,7 +58,7 @@ def came_of_it(entry: RequestLog, model: str, end: TurnFinished | TurnFailed | N
         "gen_ai.response.model": model,
         "tagcall.outcome": _outcome(entry, end),
         "tagcall.said": sentence_of(report),
-        "tagcall.reasons": report.reasons,
+        "tagcall.reasons": [str(reason) for reason in report.reasons],  # older SDKs take no subclass of `str` in a list
         "tagcall.calls": list(report.calls),
         "tagcall.tools": len(report.tools),
         "tagcall.attempts": report.attempt + 1,
