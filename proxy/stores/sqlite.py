@@ -8,6 +8,7 @@ Not on a network file system, whose locks SQLite cannot trust.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -82,6 +83,7 @@ class SqliteKeyValue:
         self._open: aiosqlite.Connection | None = None
         self._turn = asyncio.Lock()
         self._patience = BUSY_TIMEOUT
+        self._held = False
         self.up = True
 
     async def __aenter__(self) -> Self:
@@ -143,6 +145,7 @@ class SqliteKeyValue:
                 # Every call goes to the thread and back: neighbours that differ in their values only go together.
                 for statement, group in groupby(steps, key=itemgetter(0)):
                     await database.executemany(statement, [parameters for _, parameters in group])
+            self._held = False
             await self._forget(database, len(changes))
         return True
 
@@ -159,14 +162,17 @@ class SqliteKeyValue:
                 self.up = True
             except aiosqlite.Error as error:
                 self.up = False
+                code = getattr(error, "sqlite_errorcode", 0)  # what Python itself refuses has none
+                self._held = self._held or code & 0xFF == sqlite3.SQLITE_BUSY
                 raise StoreError(str(error)) from error
 
     async def _be_patient(self, database: aiosqlite.Connection, waited: float) -> None:
-        """The `waited` seconds for its turn count: who holds the file holds up all that came meanwhile only once.
+        """The `waited` seconds for its turn count: who holds the file holds up all that came meanwhile only once. So it
+        is with what comes later, as the next steps of a request, until something is written again.
 
         What is left is for a process that holds it for the moment of a write.
         """
-        quarters = 4 - int(4_000 * waited / BUSY_TIMEOUT)
+        quarters = 0 if self._held else 4 - int(4_000 * waited / BUSY_TIMEOUT)
         patience = max(quarters * BUSY_TIMEOUT // 4, BUSY_TIMEOUT // 50)
         if patience != self._patience:
             self._patience = patience
