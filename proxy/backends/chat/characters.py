@@ -16,7 +16,11 @@ import orjson
 from ...wire.json_body import well_formed
 
 _HALF = re.compile("[\ud800-\udfff]")
-_BYTES = re.compile("[\udc80-\udcff]+")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+# As many bytes as a character has. Where they are none after all, and alone, they stay what they are.
+_BYTES = re.compile(
+    "[\udcc2-\udcdf][\udc80-\udcbf]|[\udce0-\udcef][\udc80-\udcbf]{2}|[\udcf0-\udcf4][\udc80-\udcbf]{3}"
+)
 # What a character may begin with, at the end of a text.
 _BEGUN = re.compile(r"(?:[\ud800-\udbff]|[\udcc2-\udcf4][\udc80-\udcbf]{0,2})\Z")
 
@@ -53,7 +57,8 @@ class CharacterReader:
         self._begun = ""
         if text.isascii() or not _HALF.search(text):
             return text
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        # Only where a character may be: an event that is no UTF-8 at all has a million places where none is.
+        text = _PAIR.sub(_joined, text)
         text = _BYTES.sub(_decoded, text)
         if begun := _BEGUN.search(text):
             text, self._begun = text[: begun.start()], begun[0]
@@ -63,6 +68,10 @@ class CharacterReader:
         """What stands for the one that was not completed."""
         begun, self._begun = self._begun, ""
         return "\N{REPLACEMENT CHARACTER}" if begun else ""
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
 def _decoded(run: re.Match[str]) -> str:

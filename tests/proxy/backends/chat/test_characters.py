@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.backends.chat.characters import CharacterReader, read_cut, read_whole
+from tests.support.cpu_time import any_round, cpu_seconds, seconds_to_look_at
 
 # Half a pair alone is no character: UTF-8 has no bytes for it.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("aß你😀💀\ufffd"), max_size=12)
@@ -66,6 +67,23 @@ def test_whatever_comes_can_be_written_again(events: list[bytes]) -> None:
             continue
         if isinstance(text, str):
             reader.receive_text(text).encode()
+
+
+@given(st.binary(max_size=12))
+def test_bytes_that_come_at_once_are_what_they_are_as_utf_8(data: bytes) -> None:
+    text = data.decode(errors="surrogateescape")
+    reader = CharacterReader()
+    read_text = reader.receive_text(text) + reader.receive_eof()
+    assert read_text.replace("\ufffd", "") == data.decode(errors="ignore").replace("\ufffd", "")
+
+
+@pytest.mark.growth
+@pytest.mark.parametrize("unit", ["\udcff", "a\udcff", "\n\udce2\udc82"])
+def test_what_is_no_utf_8_at_all_costs_little_more_than_text(unit: str) -> None:
+    text = unit * 100_000
+    for each in any_round():
+        with each:
+            assert cpu_seconds(lambda: CharacterReader().receive_text(text)) < 12 * seconds_to_look_at(text)
 
 
 @pytest.mark.parametrize("data", [b"{", b"\xff", b'"\xff', b'["\xff", NaN]', b'["\xff"' + b"[" * 5000 + b"]" * 5001])
