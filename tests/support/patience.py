@@ -34,7 +34,6 @@ DEADLINES = (
     "proxy.backends.codex.program.ANSWER_TIMEOUT",
     "proxy.cli.doctor.NEIGHBOUR_TIMEOUT",
     "proxy.trial.PATIENCE",
-    "proxy.cli.replay.run.ANSWER_TIMEOUT",
     "proxy.ingress.bodies.BODY_DEADLINE",
     "proxy.ingress.event_stream.HEAD_WAIT",
     "proxy.ingress.event_stream.HEARTBEAT",

@@ -148,7 +148,7 @@ def _result(result: CaseResult) -> dict[str, Any]:
         "failed": played.failed,
         "written": list(played.written),
         "second_tries": [*played.report.again],
-        "refused": played.report.counts["refused"],
+        "refused": {str(why): count for why, count in played.report.counts["refused"].items()},
         "warnings": played.report.warnings,
         "seconds": round(played.seconds, 2),
         "usage": asdict(played.usage),

@@ -14,6 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...backends import replay_backend
+from ...ingress.apis import turns_recorded
+from ...ingress.routes import canonical_path
 from ...replay.answers import (
     KEPT_HEADERS,
     FixtureAnswer,
@@ -31,6 +33,7 @@ from ...replay.fixture import (
     BACKEND_FILE,
     TRANSCRIPT_FILE,
     Fixture,
+    FixtureError,
     ReplayMessage,
     load_fixtures,
     load_messages,
@@ -48,9 +51,6 @@ from ..shaping import SHAPING, check_settings, habit_of
 # whole, and 0 leaves the cuts as they were recorded.
 CHUNKS = (1, 3, 7, 1 << 30)
 AS_RECORDED = 0
-
-# Seconds for one answer; what is played takes milliseconds.
-ANSWER_TIMEOUT = 30.0
 
 
 class Case(Struct, frozen=True):
@@ -112,9 +112,16 @@ def load_cases(folder: Path) -> tuple[list[Case], list[str]]:
             unasked.append(name)
         else:
             check_settings(fixture, place)
+            _check_path(fixture, place)
             said = transcript(load_messages(place))
             cases.append(Case(fixture, place, request, load_answer(place), said, _is_stale(place, said)))
     return cases, unasked
+
+
+def _check_path(fixture: Fixture, place: Path) -> None:
+    if canonical_path(fixture.path) not in (recorded := turns_recorded()):
+        paths = " or ".join(f"/v1{path}" for path in recorded)
+        raise FixtureError(f'{place / BACKEND_FILE}: its "path" is {fixture.path}, but only {paths} can be run.')
 
 
 def _is_stale(case: Path, said: str) -> bool:
@@ -175,7 +182,8 @@ async def open_servers(folder: Path, cases: Sequence[Case]) -> AsyncIterator[Ser
     ways = {_way(case.fixture, chunk) for case in cases for chunk in (AS_RECORDED, *CHUNKS)}
     async with AsyncExitStack() as stack:
         urls = {way: await stack.enter_async_context(_server(folder, *way)) for way in sorted(ways, key=str)}
-        timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT)
+        # However long its text is: the server ends each answer itself.
+        timeout = aiohttp.ClientTimeout(total=None)
         yield Servers(urls, await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout)))
 
 

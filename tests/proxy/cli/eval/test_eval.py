@@ -120,6 +120,14 @@ async def test_a_model_that_says_nothing_is_never_right(tmp_path: Path) -> None:
     assert kinds == {"missing_call", "no_text"}
 
 
+async def test_calls_of_tools_that_nobody_offered_are_written_down_with_why_they_did_not_come(tmp_path: Path) -> None:
+    def inventive(case: EvalCase, prompt: Prompt) -> str:
+        return write_call("invented", "{}")
+
+    _, told = await evaluated(tmp_path, inventive, category=["single"], every=4)
+    assert {tuple(case["refused"]) for case in told["runs"][0]["cases"]} == {("undeclared",)}
+
+
 async def test_what_a_person_should_not_see_is_counted(tmp_path: Path) -> None:
     def chatty(case: EvalCase, prompt: Prompt) -> str:
         return f"I will do it.\n{right(case, prompt)}" if case.calls else 'I called {"name": "count_rows"}.'

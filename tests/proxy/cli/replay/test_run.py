@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 from msgspec.structs import replace
 
 from proxy.cli.replay import run
-from proxy.cli.replay.run import AS_RECORDED, CHUNKS, Case, Outcome, load_cases, run_cases
+from proxy.cli.replay.run import AS_RECORDED, CHUNKS, Case, Outcome, load_cases, open_servers, run_cases
 from proxy.replay.answers import FixtureAnswer, FixtureBody, ReplayJson
 from proxy.replay.asks import NOTHING_FITS
+from proxy.replay.fixture import FixtureError
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures"
 CALL, BODY, OTHER = "codex-0.169.0-two-calls", "codex-0.169.0-one-call-body", "codex-0.169.0-one-call-chat-body"
@@ -183,6 +185,29 @@ def test_what_was_written_for_playing_alone_is_named(folder: Path) -> None:
     cases, unasked = load_cases(folder)
     assert [case.fixture.name for case in cases] == sorted([CALL, BODY, LEFT_EARLY])
     assert unasked == [OTHER]
+
+
+async def test_an_answer_may_take_as_long_as_its_text_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts: list[aiohttp.ClientTimeout] = []
+    session = aiohttp.ClientSession
+
+    def opened(*, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
+        timeouts.append(timeout)
+        return session(timeout=timeout)
+
+    monkeypatch.setattr(aiohttp, "ClientSession", opened)
+    async with open_servers(folder, []):
+        assert timeouts == [aiohttp.ClientTimeout(total=None)]
+
+
+def test_a_path_whose_answers_are_no_fixtures_is_told_before_anything_is_run(folder: Path) -> None:
+    file = folder / BODY / "backend.jsonl"
+    file.write_text(file.read_text("utf-8").replace("/v1/responses", "/api/chat", 1), "utf-8")
+    with pytest.raises(FixtureError) as refused:
+        load_cases(folder)
+    assert str(refused.value) == (
+        f'{file}: its "path" is /api/chat, but only /v1/chat/completions or /v1/responses can be run.'
+    )
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
