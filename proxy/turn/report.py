@@ -55,7 +55,8 @@ class TurnReport(Struct):
     `interrupted` why an answer was ended before its model ended it. `warnings` are sentences for the client, about what
     it may miss. `held`: the decoder was asked to hold the calls to their schemas, or why it was not where that was
     wanted. `notes` say of each block in order what became of it. `answered_nothing`: of no answer anything was left,
-    and what the client got, as `EmptyAnswers` names it. `observer` hears of each block, whose words nothing here holds.
+    and what the client got, as `EmptyAnswers` names it. `unfit`: the last answer is not the JSON that was asked for.
+    `observer` hears of each block, whose words nothing here holds.
     """
 
     tools: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ class TurnReport(Struct):
     held: bool | str = False
     notes: list[BlockNote] = field(default_factory=list)
     answered_nothing: str | None = None
+    unfit: bool = False
     observer: TurnObserver | None = None
 
     def count(self, what: Count, *names: str) -> None:

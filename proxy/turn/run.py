@@ -131,6 +131,7 @@ class Turn:
                     yield [AnswerMessageEnded()]
         last = end_of(answer, plan, self._spent.usage)
         report.pass_on(names_of_calls(last))
+        report.unfit = answer.unfit is not None
         self._warn_of(answer, ignored)
         if isinstance(end := last[-1], TurnFailed):
             # What is said of a failure may repeat what was asked, or written.

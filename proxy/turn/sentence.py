@@ -75,10 +75,10 @@ def _asked_again(report: TurnReport, left: Sequence[BlockNote]) -> str:
     if len(faults) > 1:
         return f"{again}; and once more, without tools: {', '.join(faults[1:])}"
     last = _last_lost(report, since=report.attempt)
-    nothing_wrong = not (last or left or report.answered_nothing or report.again[0] is Reason.CALL_MISSING)
-    if nothing_wrong or any(note.attempt and note.reason is not report.again[0] for note in left):
+    missing = report.unfit or report.answered_nothing or report.again[0] is Reason.CALL_MISSING
+    if not (last or left or missing) or any(note.attempt and note.reason is not report.again[0] for note in left):
         return f"{again}, and the second answer {_mended(report.again[0])}"
-    if left:
+    if left or report.unfit:
         return f"{again}, and the second answer was no better"
     return f"{again}; the second answer left no call{f': {fault_of(last)}' if last else ''}"
 
@@ -125,10 +125,7 @@ def empty_answer(report: TurnReport) -> str:
     lost = _last_lost(report)
     if lost is None:
         return "The model answered with nothing."
-    match lost.reason:
-        case Reason.UNDECLARED if lost.name:
-            return f"The model asked for a tool that was not offered (`{lost.name}`), and said nothing else."
-        case Reason.UNDECLARED:
-            return "The model asked for a tool that was not offered, and said nothing else."
-        case _:
-            return f"The model said nothing that can be shown: {fault_of(lost)}."
+    if lost.reason is Reason.UNDECLARED:
+        named = f" (`{lost.name}`)" if lost.name else ""
+        return f"The model asked for a tool that was not offered{named}, and said nothing else."
+    return f"The model said nothing that can be shown: {fault_of(lost)}."

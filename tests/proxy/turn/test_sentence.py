@@ -139,6 +139,11 @@ def cut(text: str) -> Script:
             JSON,
             "asked again: the answer was not the JSON that was asked for, and the second answer was better",
         ),
+        (
+            ["No.", "No."],
+            JSON,
+            "asked again: the answer was not the JSON that was asked for, and the second answer was no better",
+        ),
     ],
 )
 async def test_what_came_of_a_turn(answers: list[Script], changes: dict[str, Any], said: str) -> None:
