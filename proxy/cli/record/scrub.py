@@ -31,7 +31,7 @@ _WINDOWS_HOMES = re.compile(
 )
 # An id that tagcall made, where it stands in a text.
 _IDS = re.compile(r"(?<![0-9A-Za-z])[a-z]{1,16}_[0-9a-f]{32}(?![0-9A-Za-z])")
-_EMAILS = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
+_EMAILS = re.compile(r"(?<![\w.+-])[\w.+-]++(?:@|%40)[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 
 # Members that name a person or an account, wherever they stand.
 _PERSONAL = frozenset(

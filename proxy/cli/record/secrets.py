@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import re
 
+# How keys begin that say whose they are, and what else is in them.
+_MARKED = (
+    (r"sk-", r"[\w-]{12,}"),
+    (r"(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs]|xapp)[_-]", r"[\w-]{16,}"),
+    (r"(?:[rs]k_(?:live|test)|whsec|gsk|r8|jina|ntn|lin_api|shp(?:at|ca|pa|ss)|sbp|do[opr]_v1)_", r"[A-Za-z0-9]{16,}"),
+    (r"(?:xai|pplx|csk|tvly|tvly-dev)-", r"[A-Za-z0-9]{20,}"),
+    (r"(?:nvapi-|tskey-|GOCSPX-|dckr_pat_|figd_|glsa_|lsv2_[ps]t_|hvs\.|ya29\.|1//0)", r"[\w-]{20,}"),
+    (r"SG\.", r"[\w-]{16,}\.[\w-]{16,}"),
+    (r"\d{8,10}:AA", r"[\w-]{33}(?![\w-])"),
+    (r"A(?:KI|SI|BI|CC)A", r"[0-9A-Z]{16}\b"),
+    (r"AIza", r"[\w-]{35}"),
+)
+
 KEYS = re.compile(
-    r"\bsk-[\w-]{12,}"
-    r"|\b(?:gh[opsur]|github_pat|glpat|hf|npm|pypi|xox[abeoprs])[_-][\w-]{16,}"
+    rf"\b(?:{'|'.join(begin + rest for begin, rest in _MARKED)})"
     r"|\b(?:org|proj|user)[-_](?=[A-Za-z]{0,63}\d)[A-Za-z0-9]{20,64}\b"
-    r"|\bAKIA[0-9A-Z]{16}\b"
-    r"|\bAIza[\w-]{35}"
     r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?<=[Bb]earer )[\w.~+/-]{12,}=*"
-    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[^-]*+(?:-(?!----)[^-]*+)*(?:-----END [A-Z ]{0,32}PRIVATE KEY-----)?"
+    r"|(?<=hooks\.slack\.com/)[a-z]{1,16}/[\w/+-]{20,}"
+    r"|(?<=/api/webhooks/)\d{16,20}/[\w-]{40,}"
+    r"|-----BEGIN [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-----[^-]*+(?:-(?!----)[^-]*+)*"
+    r"(?:-----END [A-Z ]{0,32}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 
 _PASSWORD = "(?i:password|passwd|passphrase|passcode|pwd)"  # noqa: S105 -- a name
-_NAME = rf"(?:{_PASSWORD}|(?i:secret|token|credential|(?:api|access|private|secret|account)[_-]?key))"
+_NAME = rf"(?:{_PASSWORD}|(?i:secret|token|credential|(?:api|access|private|secret|account)[ _-]?key))"
 
 # Names of members whose text is a secret, as `password`, `dbPassword`, `client_secret`.
 SECRET_NAME = re.compile(rf"{_NAME}\Z")
@@ -48,4 +61,10 @@ NAMED_SECRETS = (
     re.compile(rf"--(?:[a-z]{{1,16}}-){{0,3}}{_NAME} (?!-){_BARE}"),
     re.compile(r"(?<=://)[^\s/:@\"'\\]{0,64}:([^\s/@\"'\\]{1,256})@"),
     re.compile(r"(?i:authorization)[^\w\n]{1,8}(?i:basic) ([\w+/=-]{4,})"),
+    re.compile(r"(?i:\bcookie)[\\\"']{0,4}:[ \t]{0,8}[\\\"']{0,4}([\w.!#$%&*+^~-]{1,64}=[^\r\n\"'\\]+)"),
+    # What signs the address of a file that is otherwise closed.
+    re.compile(r"[?&](?i:sig|signature|x-amz-signature|x-amz-credential)=([\w%+/=.-]{16,})"),
+    re.compile(
+        r"(?i:account_?id)[\\\"']{0,4}\s{0,8}[:=]\s{0,8}[\\\"']{0,4}([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
+    ),
 )

@@ -28,6 +28,9 @@ KEY = "sk-proj-" + "a1B2" * 8
         ("-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----", "[key]"),
         ("/home/alice/vault/a.md and /Users/bob", "/home/user/vault/a.md and /home/user"),
         ("/root/.codex but not /rooted", "/home/user/.codex but not /rooted"),
+        ("mailto=ann%40corp.org", "mailto=user@example.com"),
+        ("https://hooks.slack.com/services/T0/B0/" + "aB" * 12, "https://hooks.slack.com/[key]"),
+        ("https://discord.com/api/webhooks/" + "1" * 18 + "/" + "a_B-" * 17, "https://discord.com/api/webhooks/[key]"),
         (r"C:\Users\Alice\vault", r"C:\Users\user\vault"),
         (
             "ask ann@corp.org or bo@corp.org, ann@corp.org",
@@ -48,6 +51,33 @@ KEY = "sk-proj-" + "a1B2" * 8
 def test_keys_people_and_private_folders_are_replaced(text: str, scrubbed: str) -> None:
     scrubber = Scrubber(keys=["my-own-key"], folders=[Path("/srv/secret-project")])
     assert scrubber.text(text) == scrubbed
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk_live_" + "a1" * 12, "rk_test_" + "a1" * 12, "whsec_" + "a1" * 16, "gsk_" + "a1" * 26, "r8_" + "a1" * 18,
+        "xai-" + "a1" * 40, "nvapi-" + "a1_b-" * 12, "tvly-dev-" + "a1" * 12, "ntn_" + "1" * 11 + "aB" * 17,
+        "lsv2_pt_" + "0f" * 16 + "_" + "0f" * 5, "shpat_" + "0f" * 16, "dop_v1_" + "0f" * 32, "GOCSPX-" + "a_1-" * 7,
+        "ya29.a0" + "A_b-1" * 9, "1//0" + "e_F-1" * 9, "SG." + "a_1-" * 5 + "." + "b-2_" * 10, "ASIA" + "Q4" * 8,
+        "123456789:AA" + "h_G-1" * 6 + "abc", "xapp-1-" + "A1" * 20, "hvs." + "a1_-" * 8,
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ+a=\n-----END PGP PRIVATE KEY BLOCK-----",
+    ],
+)  # fmt: skip
+def test_the_keys_of_well_known_services_are_told_by_how_they_begin(key: str) -> None:
+    assert Scrubber().text(f"use {key}, please") == "use [key], please"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "jina-embeddings-v2-base-en and xai-grok-4-fast-reasoning by pplx-online, whose gsk_ and r8_ are short",
+        "Fortune cookie: chocolate, a cookie: it is crisp; the API key: not here",
+        "account_id: 17, sig=short, ASIATICA 123456789:AA",
+    ],
+)
+def test_what_only_begins_as_a_key_stays(text: str) -> None:
+    assert Scrubber().text(text) == text
 
 
 def test_members_that_name_a_person_are_replaced_and_everything_else_keeps_its_shape() -> None:
@@ -100,6 +130,11 @@ def test_however_a_text_is_cut_the_same_is_left(text: str, cuts: list[int]) -> N
         ("psql --db-password hunter2 -c x", "psql --db-password [redacted] -c x"),
         ("postgres://ann:hunter2@db/notes", "postgres://ann:[redacted]@db/notes"),
         ("Authorization: Basic YW5uOmh1bnRlcjI=", "Authorization: Basic [redacted]"),
+        ("Cookie: sid=1a2b; theme=dark\nHost: x", "Cookie: [redacted]\nHost: x"),
+        (r'"{\"set-cookie\": \"sid=1a2b; Secure\", \"n\": 1}"', r'"{\"set-cookie\": \"[redacted]\", \"n\": 1}"'),
+        ("/a.md?se=2026&sig=" + "aB%2F" * 6 + "&n=1", "/a.md?se=2026&sig=[redacted]&n=1"),
+        ('"account_id": "7d1e4a1e-1b2c-4d3e-8f90-0123456789ab"', '"account_id": "[redacted]"'),
+        ("API key: 12ab34cd56", "API key: [redacted]"),
         (f"api_key={KEY}", "api_key=[key]"),
         ("password=[redacted]", "password=[redacted]"),
         ("token: a string, password: str, max_tokens: 100, password=$SECRET, secret == x", None),
