@@ -12,6 +12,7 @@ shape         the form of a request's members, as data
 parameters    the parameters of both of OpenAI's APIs, in one table
 models        the model list
 builder       makes an API's events from the events of a turn
+passage       text that leaves in pieces, its paragraphs apart
 output        items that open, grow and close, for all builders with items
 sse           events -> bytes of an event stream
 wire_format   how an API writes its streams and its errors

@@ -23,11 +23,9 @@ from ...errors import ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..output import OutputBuilder, OutputItem
+from ..passage import GAP
 from .errors import error_body
 from .request import MessagesRequest
-
-# Between messages of the model, which are one block here, and between parts of its thoughts.
-GAP = "\n\n"
 
 # Why an answer is incomplete, as it is told here.
 CUT: Mapping[str, str] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}

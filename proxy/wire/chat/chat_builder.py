@@ -37,14 +37,12 @@ from ...errors import TOO_LONG, ApiError
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
 from ..custom_tools import unwrap_input
+from ..passage import Passage
 from ..sse import encode_chunks
 from ..wire_format import WireFormat
 from .request import ChatRequest
 
 CHAT = WireFormat(encode_chunks, joins=False)
-
-# What stands between two messages of the model, which are one here, and between parts of its reasoning.
-GAP = "\n\n"
 
 # Why an answer is incomplete, where Chat Completions say it otherwise.
 CUT = {"max_output_tokens": "length"}
@@ -92,24 +90,6 @@ def completion_usage(usage: Usage) -> WireEvent:
     }
 
 
-class _Passage(Struct):
-    """Text that leaves in pieces; `broken` when what comes next is another paragraph."""
-
-    pieces: list[str] = field(default_factory=list)
-    broken: bool = False
-
-    def add(self, text: str) -> str:
-        """What leaves for `text`: with a gap before it where there is one."""
-        if self.broken and self.pieces:
-            text = GAP + text
-        self.broken = False
-        self.pieces.append(text)
-        return text
-
-    def __str__(self) -> str:
-        return "".join(self.pieces)
-
-
 class _Call(Struct):
     id: str
     name: str
@@ -141,9 +121,8 @@ class ChatBuilder:
     ) -> None:
         self._request = request
         self._show_reasoning = reasoning
-        self._content = _Passage()
-        self._reasoning = _Passage()
-        self._reasoning_part = 0
+        self._content = Passage()
+        self._reasoning = Passage()
         self._calls: list[_Call] = []
         self._finish_reason: str | None = None
         self._usage: Usage | None = None
@@ -170,7 +149,6 @@ class ChatBuilder:
                 return self._reason(part, text)
             case ReasoningItemEnded():
                 self._reasoning.broken = True
-                self._reasoning_part = 0
                 return []
             case ToolCallStarted(call_id, name):
                 # What comes behind it would else run into what stood in front of it.
@@ -212,9 +190,7 @@ class ChatBuilder:
     def _reason(self, part: int, text: str) -> list[WireEvent]:
         if not self._show_reasoning:
             return []
-        self._reasoning.broken = self._reasoning.broken or part != self._reasoning_part
-        self._reasoning_part = part
-        return [self._chunk({"reasoning_content": self._reasoning.add(text)})]
+        return [self._chunk({"reasoning_content": self._reasoning.add(text, part)})]
 
     def _end_custom(self, call: _Call) -> list[WireEvent]:
         return [self._call_chunk({"custom": {"input": call.body()["input"]}})]

@@ -30,11 +30,9 @@ from ...contracts import (
 )
 from ...ids import MintId, mint_id
 from ..builder import WireEvent
+from ..passage import Passage
 from .errors import error_body
 from .request import OllamaRequest
-
-# Between messages of the model, which are one text here, and between parts of its thoughts.
-GAP = "\n\n"
 
 # Why an answer is incomplete -> what it is called here.
 CUT = {"max_output_tokens": "length"}
@@ -55,9 +53,8 @@ class OllamaBuilder:
         self._request = request
         self._clock = clock
         self._begun, self._answered = clock(), 0
-        self._text: list[str] = []
-        self._thoughts: list[str] = []
-        self._broken = False
+        self._text = Passage()
+        self._thoughts = Passage()
         self._calls: list[tuple[str, str, list[str]]] = []
         self._last: WireEvent = {}
 
@@ -74,14 +71,17 @@ class OllamaBuilder:
             self._answered = self._clock()
         match event:
             case AnswerText(text):
-                return [self._line(self._add(self._text, text))]
-            case AnswerMessageEnded() | ReasoningItemEnded():
-                self._broken = True
+                return [self._line(self._text.add(text))]
+            case AnswerMessageEnded():
+                self._text.broken = True
                 return []
-            case Reasoning(_, text):
-                return [self._line("", thinking=self._add(self._thoughts, text))] if self._request.thoughts else []
+            case Reasoning(part, text):
+                return [self._line("", thinking=self._thoughts.add(text, part))] if self._request.thoughts else []
+            case ReasoningItemEnded():
+                self._thoughts.broken = True
+                return []
             case ToolCallStarted(call_id, name):
-                self._broken = True
+                self._text.broken = True
                 self._calls.append((call_id, name, []))
                 return []
             case ToolCallArguments(text):
@@ -102,16 +102,8 @@ class OllamaBuilder:
 
     @property
     def body(self) -> WireEvent:
-        thoughts = "".join(self._thoughts)
-        return {**self._line("".join(self._text), thinking=thoughts, calls=bool(self._calls)), **self._last}
-
-    def _add(self, pieces: list[str], text: str) -> str:
-        """What leaves for `text`: with a gap in front where it is another paragraph."""
-        if self._broken and pieces:
-            text = GAP + text
-        self._broken = False
-        pieces.append(text)
-        return text
+        whole = self._line(str(self._text), thinking=str(self._thoughts), calls=bool(self._calls))
+        return {**whole, **self._last}
 
     def _line(self, text: str, *, thinking: str = "", calls: bool = False) -> WireEvent:
         head: WireEvent = {"model": self._request.model, "created_at": timestamp(time.time())}

@@ -51,7 +51,7 @@ def call(name: str, *pieces: str, complete: bool = True) -> list[TurnEvent]:
 TURNS = st.lists(
     st.one_of(
         st.text(min_size=1).map(AnswerText),
-        st.text(min_size=1).map(lambda text: Reasoning(0, text)),
+        st.builds(Reasoning, st.integers(0, 2), st.text(min_size=1)),
         st.sampled_from([AnswerMessageEnded(), ReasoningItemEnded()]),
         st.sampled_from([call("f", '{"a": ', "1.50}"), call("g"), call("h", "{", complete=False)]),
     )
@@ -74,6 +74,16 @@ def test_the_lines_add_up_to_the_body(turn: list[TurnEvent | list[TurnEvent]]) -
     assert last == {name: value for name, value in body.items() if name not in {"message", "created_at"}}
     whole = [event.name for event in flat if isinstance(event, ToolCallStarted) and event.name != "h"]
     assert [call["function"]["index"] for call in message.get("tool_calls", [])] == list(range(len(whole)))
+
+
+def test_messages_and_parts_of_thoughts_stand_one_blank_line_apart() -> None:
+    thoughts = [Reasoning(0, "I lo"), Reasoning(0, "ok."), Reasoning(1, "More."), ReasoningItemEnded()]
+    again = [Reasoning(0, "At last."), ReasoningItemEnded()]
+    told = [AnswerText("One."), AnswerMessageEnded()]
+    lines, body = build([*thoughts, *told, *again, AnswerText("Two."), AnswerMessageEnded(), END])
+    assert body["message"]["thinking"] == "I look.\n\nMore.\n\nAt last."
+    assert body["message"]["content"] == "One.\n\nTwo."
+    assert "".join(line["message"].get("thinking", "") for line in lines) == body["message"]["thinking"]
 
 
 def test_arguments_that_a_model_spreads_over_lines_are_in_one_line() -> None:
