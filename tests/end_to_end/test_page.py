@@ -594,6 +594,28 @@ async def test_turns_are_found_by_their_words_and_by_reason_client_and_model(
         assert await page.run("return complaints") == []
 
 
+async def test_a_flag_in_a_sentence_stands_on_one_line_at_any_width(
+    model: ScriptedModel, tmp_path: Path, browser: Browser
+) -> None:
+    model.choose = reader
+    settings = Settings(port=0, **BACKENDS_UNDER_TEST[0].settings(model, tmp_path))
+    async with running_server(settings) as url, browser.page() as page:
+        await tool_loop(url)
+        await visit(page, url)
+        await page.run("await page.locator('.turn').first().click()")
+        await page.wait_for("#detail code")
+        broken = await page.run(
+            "const broken = [];"
+            " for (let width = 320; width < 480; width += 4) {"
+            "   await page.setViewportSize({ width, height: 800 });"
+            "   for (const flag of await page.locator('code').all())"
+            "     if (await flag.evaluate((each) => each.getClientRects().length !== 1)) broken.push(width);"
+            " }"
+            " return [await page.locator('code').allTextContents(), broken]"
+        )
+        assert broken == [["--inspect", "--inspect"], []]
+
+
 async def test_a_second_prompt_shows_what_was_added_and_arguments_stand_beside_their_schema(
     server: str, model: ScriptedModel, browser: Browser
 ) -> None:

@@ -1,6 +1,6 @@
 // The page at `/`: what the server says of itself, the turns as they happen, and one of them with its words.
 import { comparison } from "./compare.js";
-import { asCurl, become, copyButton, moment, node, pluginFields, quotaLines, turnDetail, turnRow } from "./view.js";
+import { asCurl, become, copyButton, flag, moment, node, pluginFields, quotaLines, turnDetail, turnRow } from "./view.js";
 
 const by = (id) => document.getElementById(id);
 const turns = new Map(); // by id, oldest first
@@ -73,7 +73,7 @@ function showFacts(state) {
     backend: state.backend,
     models: state.models.join(", "),
     "quota left": state.quota.length ? node("span", { id: "quota" }, ...quotaLines(state.quota)) : null,
-    words: state.inspect ? `kept in memory, ${mib(state.used)} of ${mib(state.bytes)}` : "not kept (--inspect)",
+    words: state.inspect ? `kept in memory, ${mib(state.used)} of ${mib(state.bytes)}` : node("span", {}, "not kept (", flag("--inspect"), ")"),
   };
   by("facts").replaceChildren(...Object.entries(facts).filter(([, value]) => value).map(([name, value]) =>
     node("div", {}, node("dt", {}, name), node("dd", {}, value))));

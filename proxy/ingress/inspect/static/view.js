@@ -11,6 +11,9 @@ export function node(tag, attributes = {}, ...children) {
   return made;
 }
 
+// A flag of the server, in one piece: a line would break behind its dashes.
+export const flag = (name) => node("code", {}, name);
+
 // Lets what is shown say what was `made` anew. Nodes that say the same stay: what is open, scrolled or focused stays so.
 export function become(shown, made) {
   const before = [...shown.childNodes];
@@ -248,9 +251,9 @@ export function asLines(turn) {
 export function turnDetail(turn) {
   if (!turn.words) {
     const why = turn.dropped
-      ? "The words of this turn made place for newer ones: --inspect-bytes says how many are kept."
-      : "This server keeps no words. Start it with --inspect to see what the model was shown and wrote.";
-    return [node("p", {}, why)];
+      ? ["The words of this turn made place for newer ones: ", flag("--inspect-bytes"), " says how many are kept."]
+      : ["This server keeps no words. Start it with ", flag("--inspect"), " to see what the model was shown and wrote."];
+    return [node("p", {}, ...why)];
   }
   const asked = turn.asked === null
     ? node("p", {}, "It came over a connection whose messages are not kept.")
