@@ -17,6 +17,7 @@ wrapped          in front of any other, for those that listen
 The last seven know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
 """
 
+from .chat.kind import server_key
 from .kind import BackendKind, BackendSettings, Finding, as_sentence
 from .remote import remote_backend
 from .replay import replay_backend
@@ -34,4 +35,5 @@ __all__ = [
     "make_backend",
     "remote_backend",
     "replay_backend",
+    "server_key",
 ]

@@ -30,7 +30,7 @@ def server_url(backend: str) -> str:
     return f"{parts[1]}{parts['host']}{parts['path'].rstrip('/') or '/v1'}"
 
 
-def _key(settings: BackendSettings) -> str | None:
+def server_key(settings: BackendSettings) -> str | None:
     """The key that the server wants, if the settings name one. Raises `UsageError`."""
     if settings.backend_key_file is None:
         return settings.backend_key
@@ -54,7 +54,7 @@ def _make(settings: BackendSettings) -> ChatBackend:
     return ChatBackend(
         server_url(settings.backend),
         start=local.start if local else "start the model server, or give --backend another address",
-        key=_key(settings),
+        key=server_key(settings),
         flat=settings.chat_roles == "flat",
         models=settings.model,
         idle_timeout=settings.idle_timeout,

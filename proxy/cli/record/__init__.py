@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...backends import make_backend
+from ...backends import make_backend, server_key
 from ...errors import UsageError
 from ...server import read_keys
 from ...settings import Settings
@@ -61,9 +61,10 @@ def scrubber_for(settings: Settings, folder: Path, patterns: Iterable[re.Pattern
 
 
 def _keys(settings: Settings) -> list[str]:
-    secret = ("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+    secret = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
     named = (value for name, value in os.environ.items() if name.endswith(secret))
-    return [*read_keys(settings), *(value for value in named if len(value) >= 8)]
+    given = (server_key(settings), settings.inspect_key)
+    return [*read_keys(settings), *(key for key in given if key), *(value for value in named if len(value) >= 8)]
 
 
 def _private_folders(settings: Settings, folder: Path) -> list[Path]:

@@ -87,6 +87,7 @@ async def test_it_replays(answer: Script, tmp_path: Path) -> None:
     ("name", "value", "hidden"),
     [
         ("NOTES_API_KEY", "beans-and-peas", True),
+        ("NOTES_ACCESS_KEY", "beans-and-peas", True),
         ("NOTES_TOKEN", "beans-and-peas", True),
         ("NOTES_SECRET", "beans-and-peas", True),
         ("NOTES_PASSWORD", "beans-and-peas", True),

@@ -173,3 +173,16 @@ def test_who_has_no_home_has_no_such_folder_to_hide(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
     settings = Settings(codex_home=tmp_path / "codex", store="none", call_key_secret=tmp_path / "key")
     scrubber_for(settings, tmp_path / "fixtures")
+
+
+def test_no_key_of_the_server_itself_is_told(tmp_path: Path) -> None:
+    (tmp_path / "upstream").write_text("one-of-the-upstream\n", "utf-8")
+    settings = Settings(
+        backend="http://127.0.0.1:9/v1",
+        api_key=("one-of-a-client",),
+        inspect_key="one-of-the-page",
+        backend_key_file=tmp_path / "upstream",
+    )
+    scrubber = scrubber_for(settings, tmp_path)
+    said = "Incorrect key one-of-the-upstream, nor one-of-the-page or one-of-a-client."
+    assert scrubber.text(said) == "Incorrect key [key], nor [key] or [key]."
