@@ -1,4 +1,4 @@
-"""What is asked of the changelog before a release."""
+"""What is asked before a release: the changelog, and a version for each package."""
 
 from __future__ import annotations
 
@@ -40,3 +40,15 @@ def test_what_builds_a_release_is_pinned_with_hashes_and_as_the_tests_have_it() 
     assert {re.split(r"[>=]", one)[0] for one in wanted} <= set(pinned)
     blocks = re.split(PIN, (ROOT / ".ci" / "release.txt").read_text("utf-8"))[3::3]
     assert all("--hash=sha256:" in block for block in blocks)
+
+
+def test_whatever_the_project_names_has_the_version_that_was_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    groups = {name: named for name, named in project["dependency-groups"].items() if name != "release"}
+    named = [
+        project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"].values(),
+        *groups.values(),
+    ]
+    names = {re.split(r"[\[<>=;]", one)[0].lower() for several in named for one in several}
+    assert names - set(pins("constraints.txt")) == set()
