@@ -36,6 +36,12 @@ NO_JUDGE = (
     "its commands yourself, or start tagcall with --auto-mode serve."
 )
 
+# It would be answered from memory, and Claude Code would give its model that for what was found.
+NO_SEARCH = (
+    "Nothing here can search the web: the WebSearch of Claude Code is Anthropic's own. Fetch a page whose address you "
+    "know, or use the search of an MCP server."
+)
+
 
 async def begin_message(request: web.Request, body: JsonObject, _: ExitStack) -> Exchange:
     """What `body` asks for. Raises `RequestError`."""
@@ -43,6 +49,8 @@ async def begin_message(request: web.Request, body: JsonObject, _: ExitStack) ->
     parsed = await in_its_time(request, parse, body)
     if parsed.judges_commands and not request.app[JUDGES_COMMANDS]:
         raise RequestError(NO_JUDGE, status=403, code="auto_mode_refused")
+    if parsed.searches_web:
+        raise RequestError(NO_SEARCH, param="tools")
     builder = MessagesBuilder(parsed, estimate=_rough(parsed.turn), request_id=request[REQUEST_LOG].id)
     mint = partial(mint_call, tag=chain_of(request.headers))
     turn = replace(parsed.turn, model=await request.app[MODELS].stand_in(parsed.turn.model))

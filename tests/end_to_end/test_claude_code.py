@@ -60,7 +60,7 @@ class Claude:
         environment = {name: value.replace("http://127.0.0.1:8787", url.removesuffix("/v1")) for name, value in told}
         process = await asyncio.create_subprocess_exec(
             str(self._program), "-p", *words, "--output-format", "json",
-            "--allowedTools", "Bash", "Read", "Write", "Edit", "ToolSearch", "CronList",
+            "--allowedTools", "Bash", "Read", "Write", "Edit", "ToolSearch", "CronList", "WebSearch",
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             cwd=self.work, env={**child_environment(self._home), **environment},
         )  # fmt: skip
@@ -103,8 +103,8 @@ async def test_it_goes_through_a_conversation_with_all_that_it_has_on_one_lane(
             # It takes the folder off, and runs the rest.
             ("Bash", {"command": f"cd {claude.work} && exit 3", "description": "Fails"}),
         ),
-        (("ToolSearch", {"query": "select:CronList", "max_results": 5}),),
-        (("CronList", {}),),
+        (("ToolSearch", {"query": "select:CronList,WebSearch", "max_results": 5}),),
+        (("CronList", {}), ("WebSearch", {"query": "Alpha"})),
         (("Read", {"file_path": claude.path("picture.png")}),),
         # It takes the blanks off, and adds `replace_all`.
         (
@@ -125,6 +125,7 @@ async def test_it_goes_through_a_conversation_with_all_that_it_has_on_one_lane(
     assert results[1].startswith("error: Exit code 3")
     assert '{"name":"CronList"' in results[2]
     assert "No scheduled jobs" in results[3]
+    assert "Nothing here can search the web" in results[4]
     assert any(part["type"] == "input_image" for item in requests[-1].body["input"] for part in item["content"])
     assert len(requests) == 7
     assert continued(requests) == len(requests) - 1

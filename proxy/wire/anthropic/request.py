@@ -63,6 +63,14 @@ class MessagesRequest(Struct, frozen=True):
         """Whether it asks, as Claude Code's auto mode does, if a command may run unasked."""
         return _VERDICT in self.turn.stop and not len(self.turn.registry)
 
+    @property
+    def searches_web(self) -> bool:
+        """Whether it asks, as Claude Code's WebSearch does, for what a search of Anthropic's finds: other clients name
+        no session, or have tools of their own.
+        """
+        searches = any(kind.startswith("web_search") for kind in self.tools.hosted)
+        return searches and bool(self.turn.names) and not len(self.turn.registry)
+
 
 def parse_messages_request(body: JsonObject, *, session: str | None = None, counted: bool = False) -> MessagesRequest:
     """The request in `body`, checked as a whole before any backend hears of it. `session` is its client's name for the

@@ -10,6 +10,7 @@ import pytest
 from parser import write_call
 from proxy.contracts import TextPiece, TurnEnded, Usage
 from proxy.errors import TOO_LONG, BackendError
+from proxy.ingress.messages import NO_SEARCH
 from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.http_client import client
@@ -249,6 +250,18 @@ async def test_whether_commands_are_judged_is_the_owners_choice(settings: dict[s
                 assert (await response.json())["error"]["type"] == "permission_error"
         async with session.post(f"{url}/messages", json=BODY) as response:
             assert response.status == 200
+
+
+async def test_claude_code_is_told_that_nothing_searches_the_web_and_others_get_an_answer_without() -> None:
+    asked = {**BODY, "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 8}]}
+    async with client("From memory.") as (session, url):
+        headers = {"X-Claude-Code-Session-Id": "s"}
+        async with session.post(f"{url}/messages", json=asked, headers=headers) as response:
+            assert response.status == 400
+            assert (await response.json())["error"]["message"] == NO_SEARCH
+        async with session.post(f"{url}/messages", json=asked) as response:
+            assert response.status == 200
+            assert "web_search_20250305" in response.headers["x-tagcall-warning"]
 
 
 async def test_a_name_of_anthropics_is_answered_by_the_model_that_stands_for_it() -> None:

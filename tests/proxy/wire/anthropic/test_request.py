@@ -264,3 +264,13 @@ def test_a_verdict_is_asked_for_without_tools() -> None:
     assert parsed(stop_sequences=["</block>"]).judges_commands
     assert not parsed(stop_sequences=["</block>"], tools=tools).judges_commands
     assert not parsed(stop_sequences=["</p>"]).judges_commands
+
+
+def test_a_search_alone_is_asked_for_by_claude_code() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    tool = {"name": "read", "input_schema": {"type": "object"}}
+    session = {"user_id": '{"session_id": "s"}'}
+    assert parsed(tools=[search], metadata=session).searches_web
+    assert not parsed(tools=[search]).searches_web
+    assert not parsed(tools=[search, tool], metadata=session).searches_web
+    assert not parsed(tools=[{**search, "type": "advisor_20260301"}], metadata=session).searches_web
