@@ -5,7 +5,8 @@ member beside its arguments that nobody knows, unless that is a remark, which go
 
 Values change only where the schema asks for other types than a string, and says so by a plain `type`, alone or in an
 `anyOf` with null: any other `anyOf`, `$ref` and the like are left alone, and so is what fits already. An empty value of
-an optional member goes where the schema allows none. Of the text nothing but the changed values changes.
+an optional member goes where the schema allows none. A required member that may be null is null where it is left out.
+Of the text nothing but these values changes.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Coercion(StrEnum):
     ARRAY = "coerced_array"
     NULL = "dropped_null"
     EMPTY = "dropped_empty"
+    LEFT_OUT = "added_null"
     LIFTED = "lifted_member"
     REMARK = "dropped_remark"
 
@@ -92,6 +94,9 @@ class ParameterTypes(Struct, frozen=True):
     types: frozenset[str] = frozenset()
     members: Mapping[str, ParameterTypes] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
+    # What of `required` is null if it is left out, in the order of the schema: strict tools have no other optional
+    # members, and nothing else can be meant by it.
+    or_null: tuple[str, ...] = ()
     items: ParameterTypes | None = None
     # Of null, "", {} and [], each as written without blanks, those that nobody can mean there.
     refused: frozenset[str] = frozenset()
@@ -101,7 +106,7 @@ class ParameterTypes(Struct, frozen=True):
     @property
     def inside(self) -> bool:
         """Whether it says anything about what is inside of a value."""
-        return any(inner is not _ANY for inner in self.members.values()) or self.items is not None
+        return any(inner is not _ANY for inner in self.members.values()) or self.items is not None or bool(self.or_null)
 
 
 _ANY = ParameterTypes()
@@ -161,12 +166,16 @@ def _parameter_types(value: object, depth: int) -> ParameterTypes:
         return ParameterTypes(members=members, required=names)
     if isinstance(properties, dict):
         members = {key: _parameter_types(inner, depth - 1) for key, inner in properties.items()}
-    types = _types(value)
+    types, choices = _types(value), _choices(value)
+    or_null: tuple[str, ...] = ()
+    if isinstance(properties, dict) and choices is None:
+        or_null = tuple(name for name in properties if name in names and _is_null_left_out(properties[name]))
     return ParameterTypes(
         # Among the choices may be the very string that stands there, or null: then that is what was meant.
-        frozenset() if any(choice is None or isinstance(choice, str) for choice in _choices(value) or ()) else types,
+        frozenset() if any(choice is None or isinstance(choice, str) for choice in choices or ()) else types,
         members,
         names,
+        or_null,
         _parameter_types(items, depth - 1) if isinstance(items, dict) else None,
         _refused(value, types),
     )
@@ -183,6 +192,17 @@ def _or_null(value: dict[str, object]) -> dict[str, object]:
         case _:
             pass
     return value
+
+
+def _is_null_left_out(value: object) -> bool:
+    """Whether null plainly may stand where this schema is asked for, and no other value is meant by none."""
+    if not isinstance(value, dict) or value.get("default") is not None:
+        return False
+    types, ways = value.get("type"), value.get("anyOf")
+    if isinstance(ways, list):
+        return {"type": "null"} in ways and not value.keys() & (_MEANING - {"anyOf"})
+    plain = not value.keys() & _UNPLAIN and None in (_choices(value) or [None])
+    return plain and isinstance(types, list) and "null" in types
 
 
 def _types(value: dict[str, object]) -> frozenset[str]:
@@ -229,7 +249,7 @@ def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
     if not wanted.inside or end_of_value(arguments, start) != end:
         return Coerced(arguments)
     done: list[Coercion] = []
-    text = _fitted(arguments[start:end], wanted, done)
+    text = _completed(_fitted(arguments[start:end], wanted, done), wanted, done)
     return Coerced(arguments[:start] + text + arguments[end:], tuple(done)) if done else Coerced(arguments)
 
 
@@ -244,19 +264,38 @@ def _fitted(value: str, wanted: ParameterTypes, done: list[Coercion]) -> str:
         if name not in wanted.required and _without_blanks(fitted) in asked.refused:
             done.append(Coercion.NULL if fitted == "null" else Coercion.EMPTY)
             return None
-        return fitted
+        return _completed(fitted, asked, done)
 
     match value[0]:
         case "{" if wanted.members:
             return edited(value, member)
         case "[" if wanted.items:
             items = wanted.items
-            return edited(value, lambda _, inner: _fitted(inner, items, done))
+            return edited(value, lambda _, inner: _completed(_fitted(inner, items, done), items, done))
         case '"' if wanted.types and "string" not in wanted.types:
             inside = decode_string(value[1:-1])
             return _scalar(inside, wanted.types, done) or _container(inside, wanted, done) or value
         case _:
             return value
+
+
+def _completed(value: str, wanted: ParameterTypes, done: list[Coercion]) -> str:
+    """The object with null for what was left out of it, unless it lacks more than that."""
+    if not wanted.or_null or value[0] != "{":
+        return value
+    missing = wanted.required - {key for key, _ in members_of(value)}
+    if missing <= {*wanted.or_null}:
+        for name in (name for name in wanted.or_null if name in missing):
+            value = _with_member(value, name, "null")
+            done.append(Coercion.LEFT_OUT)
+    return value
+
+
+def _with_member(text: str, key: str, value: str) -> str:
+    """An object with one more member behind its others."""
+    before = text.rstrip(BLANKS)[:-1]
+    comma = "" if before.rstrip(BLANKS) == "{" else ", "
+    return f"{before}{comma}{json.dumps(key, ensure_ascii=False)}: {value}}}"
 
 
 def _without_blanks(value: str) -> str:
@@ -284,8 +323,7 @@ def fit(
     left: list[tuple[str, str]] = []
     for key, value in strays:
         if key in wanted.members and key not in written:
-            before = arguments.rstrip(BLANKS)[:-1] + (", " if written else "")
-            arguments = f"{before}{json.dumps(key, ensure_ascii=False)}: {value}}}"
+            arguments = _with_member(arguments, key, value)
             written.add(key)
         elif folded_key(key) not in _IDLE:
             left.append((key, value))

@@ -183,6 +183,66 @@ def test_a_schema_is_read_to_a_certain_depth(levels: int, written: str, lists: b
     assert coerce(text, read_parameter_types(json.dumps(schema))).arguments == coerced
 
 
+# As strict SDKs write what is optional: required, and perhaps null.
+OPTIONAL = {
+    "path": {"type": "string"},
+    "limit": {"type": ["integer", "null"]},
+    "unit": {"anyOf": [{"type": "string", "enum": ["C", "F"]}, {"type": "null"}], "default": None},
+    "where": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}, {"type": "null"}]},
+}
+STRICT = {"type": "object", "properties": OPTIONAL, "required": [*OPTIONAL]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "filled", "count"),
+    [
+        (STRICT, '{"path": "a"}', '{"path": "a", "limit": null, "unit": null, "where": null}', 3),
+        (STRICT, '{ "unit":"C","path":"a" } ', '{ "unit":"C","path":"a" , "limit": null, "where": null} ', 2),
+        ({**STRICT, "required": ["limit"]}, "{}", '{"limit": null}', 1),
+        ({**STRICT, "required": ["limit", "path"]}, '{"path":"a"}', '{"path":"a", "limit": null}', 1),
+        ({"properties": {"in": STRICT}}, '{"in": {"path": "a", "limit": 1, "unit": "C"}}',
+         '{"in": {"path": "a", "limit": 1, "unit": "C", "where": null}}', 1),
+        ({"properties": {"all": {"items": {**STRICT, "required": ["limit"]}}}}, '{"all": [{}, {"limit": 2}]}',
+         '{"all": [{"limit": null}, {"limit": 2}]}', 1),
+    ],
+)  # fmt: skip
+def test_a_required_member_that_may_be_null_is_null_where_it_is_left_out(
+    schema: object, arguments: str, filled: str, count: int
+) -> None:
+    wanted = read_parameter_types(json.dumps(schema))
+    assert coerce(arguments, wanted) == Coerced(filled, (Coercion.LEFT_OUT,) * count)
+    assert coerce(filled, wanted) == Coerced(filled)
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        # The model is asked again for the rest, so nothing is made up for it.
+        (STRICT, "{}"),
+        ({**STRICT, "required": ["other", "limit"]}, '{"path": "a"}'),
+        ({**STRICT, "required": []}, "{}"),
+        # Another value is meant where nothing is said.
+        ({"properties": {"n": {"type": ["integer", "null"], "default": 5}}, "required": ["n"]}, "{}"),
+        # Null is not plainly allowed.
+        ({"properties": {"n": {"type": ["string", "null"], "enum": ["a"]}}, "required": ["n"]}, "{}"),
+        ({"properties": {"n": {"anyOf": [{"type": "string"}, {"type": "null"}], "not": {}}}, "required": ["n"]}, "{}"),
+        ({"properties": {"n": {"type": ["string", "null"], "const": "a"}}, "required": ["n"]}, "{}"),
+        ({"properties": {"n": {}}, "required": ["n"]}, "{}"),
+        ({**STRICT, "required": ["limit"], "anyOf": [{}]}, "{}"),
+        ({**STRICT, "required": ["limit"], "enum": [{}]}, "{}"),
+    ],
+)
+def test_nothing_else_is_added(schema: object, arguments: str) -> None:
+    assert coerce(arguments, read_parameter_types(json.dumps(schema))) == Coerced(arguments)
+
+
+def test_an_optional_object_that_is_empty_is_left_out_rather_than_filled() -> None:
+    wanted = read_parameter_types(
+        json.dumps({"properties": {"in": {"type": "object", "properties": OPTIONAL, "required": ["limit"]}}})
+    )
+    assert coerce('{"in": {}}', wanted) == Coerced("{}", (Coercion.EMPTY,))
+
+
 def test_a_schema_is_read_once() -> None:
     assert read_parameter_types(SCHEMA) is read_parameter_types(str(json.dumps(json.loads(SCHEMA))))
 
@@ -227,7 +287,9 @@ def fits(value: object, schema: object) -> bool:
     if types and not any(kinds[name] for name in types) and not (value is None and schema.get("nullable")):
         return False
     if isinstance(value, dict):
-        return all(fits(inner, schema.get("properties", {}).get(key, {})) for key, inner in value.items())
+        properties = schema.get("properties", {})
+        lacks_null = any(name in properties and name not in value for name in schema.get("required", []))
+        return not lacks_null and all(fits(inner, properties.get(key, {})) for key, inner in value.items())
     if isinstance(value, list):
         return all(fits(inner, schema.get("items", {})) for inner in value)
     return True

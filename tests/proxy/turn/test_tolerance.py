@@ -112,6 +112,19 @@ async def test_a_strict_tool_is_checked_after_that() -> None:
     assert not outcome.report.again
 
 
+async def test_a_strict_tool_takes_what_its_author_calls_optional_as_null() -> None:
+    """SDKs write such a parameter as one that is required and may be null; models leave it out."""
+    schema = (
+        '{"type":"object","properties":{"path":{"type":"string"},"line":{"anyOf":[{"type":"integer"},{"type":"null"}]}},'
+        '"required":["path","line"],"additionalProperties":false}'
+    )
+    request = ask(registry=ToolRegistry([Tool("read_note", None, schema, strict=True)]))
+    outcome = await play(write_call("read_note", '{"path": "a.md"}'), request=request)
+    assert outcome.calls == [("read_note", '{"path": "a.md", "line": null}')]
+    assert dict(outcome.report.counts["repaired"]) == {"added_null": 1}
+    assert not outcome.report.again
+
+
 async def test_what_has_left_live_is_not_changed() -> None:
     arguments = '{"path": "a", "line": "3"}'
     options = keyless_model(release=CallRelease.LIVE)
