@@ -15,7 +15,7 @@ from prompts import ChoiceMode, Entry, Guidance, Text, ToolChoice, Transcript, U
 from ...contracts import OutputFormat, Sampling, TurnRequest
 from ...errors import RequestError
 from ..json_body import JsonObject, JsonValue
-from ..parameters import MODEL_NAME
+from ..parameters import MODEL_NAME, wishes
 from ..reader import Reader, wrong_type
 from ..tools import MAX_TOOLS, ToolSet, collect_tools
 from .messages import images_of, parse_messages
@@ -26,6 +26,9 @@ LATEST = ":latest"
 # How much a model is to think -> what the backend is asked for.
 _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
 _NO_THOUGHT = "low"
+
+# Options that no backend is given.
+_UNHEEDED = ("top_k", "min_p", "typical_p", "repeat_penalty")
 
 # How a host demands one tool where the API has no word for it: at the end of the last message, beside `format: "json"`.
 _USE_TOOL = re.compile(r'Use the "([^"]+)" tool\.?\s*$')
@@ -106,6 +109,11 @@ def _turn(request: Reader, entries: tuple[Entry, ...]) -> TurnRequest:
         max_output_tokens=limit if limit is not None and limit > 0 else None,  # -1 and -2 are no limit
         stop=tuple(_stops(options)),
         sampling=Sampling(options.number("temperature"), options.number("top_p"), options.integer("seed")),
+        wishes=(
+            *wishes(request),
+            *wishes(options),
+            *(name for name in _UNHEEDED if options.get(name) is not None),
+        ),
         streamed=request.boolean("stream") is not False,
     )
 

@@ -57,6 +57,14 @@ def test_thinking_is_an_effort_and_whether_it_is_shown(think: object, effort: st
     assert (request.turn.effort, request.thoughts, request.turn.summary is not None) == (effort, shown, shown)
 
 
+@pytest.mark.parametrize("parse", [parse_chat, parse_generate])
+def test_options_that_a_backend_may_not_heed_are_named(parse: Callable[[JsonObject], OllamaRequest]) -> None:
+    options = {"temperature": 0.2, "top_k": 40, "seed": 1, "num_ctx": 8192, "num_predict": 9, "stop": "x"}
+    asked = parse({"model": "m", "messages": HI, "prompt": "hi", "options": options, "logprobs": True})
+    assert set(asked.turn.wishes) == {"temperature", "top_k", "seed", "logprobs"}
+    assert not parse({"model": "m", "messages": HI, "prompt": "hi", "options": {"num_ctx": 8192}}).turn.wishes
+
+
 @pytest.mark.parametrize(
     ("wanted", "form"),
     [
