@@ -124,6 +124,7 @@ INSIDE: Mapping[str, Sequence[str]] = {
         "stores/test_redis.py",
     ],
     "a fault or a moment that nobody outside can bring about": [
+        "backends/chat/test_patience.py",
         "backends/codex/test_baseline.py",
         "backends/test_supervision.py",
         "ingress/background/test_jobs.py",
