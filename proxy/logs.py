@@ -151,9 +151,14 @@ def on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def obeys_codes(out: TextIO | None) -> bool:
+    """Whether `out` is there, and a terminal that can do more than show lines."""
+    return out is not None and out.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def in_colour(out: TextIO | None) -> bool:
-    """Whether `out` is there, a terminal, and nobody has set NO_COLOR. https://no-color.org"""
-    return out is not None and out.isatty() and not os.environ.get("NO_COLOR")
+    """Whether `out` can show colours, and nobody has set NO_COLOR. https://no-color.org"""
+    return obeys_codes(out) and not os.environ.get("NO_COLOR")
 
 
 def configure(level: str, form: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ..logs import obeys_codes
+
 
 class Progress:
     """One line at the bottom of a terminal; nothing where there is none. `word` says how many are `bad`."""
@@ -13,7 +15,7 @@ class Progress:
         self._word = word
         self._done = 0
         self._bad = 0
-        self._visible = sys.stderr.isatty()
+        self._visible = obeys_codes(sys.stderr)
 
     def count(self, name: str, *, bad: bool) -> None:
         self._done += 1

@@ -151,7 +151,7 @@ def _choose(name: str | None, plugins: Sequence[Plugin] = PLUGINS) -> Plugin:
         if name not in pages:
             raise UsageError(f"--plugin must be one of {', '.join(pages)}, not '{name}'.")
         return pages[name]
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         return plugins[-1]
     print("\nWhich plugin shall use it?")
     for number, plugin in enumerate(plugins, 1):

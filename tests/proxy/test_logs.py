@@ -114,13 +114,16 @@ def test_every_line_is_json_where_lines_are(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == "tagcall is stopping.\n"
 
 
-@pytest.mark.parametrize(("variable", "coloured"), [("", True), ("1", False)])
-def test_a_terminal_has_colours_unless_somebody_wants_none(
-    variable: str, coloured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("variable", "terminal", "coloured"), [("", "xterm", True), ("1", "xterm", False), ("", "dumb", False)]
+)
+def test_a_terminal_has_colours_unless_somebody_wants_none_or_it_knows_none(
+    variable: str, terminal: str, coloured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", variable)
+    monkeypatch.setenv("TERM", terminal)
     for level in ("info", "debug"):
         configure(level, "console")
         structlog.get_logger().warning("backend_down")

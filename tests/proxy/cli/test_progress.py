@@ -7,14 +7,15 @@ import pytest
 from proxy.cli.progress import Progress
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize(("terminal", "kind"), [(True, "xterm"), (True, "dumb"), (False, "xterm")])
 def test_a_terminal_has_one_line_that_counts_and_a_file_has_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, kind: str
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", kind)
     progress = Progress(3, "differ")
     progress.count("one", bad=False)
     progress.count("two", bad=True)
     progress.clear()
     shown = capsys.readouterr().err.split("\r\x1b[K")
-    assert shown == (["", "1/3  one", "2/3, 1 differ  two", ""] if terminal else [""])
+    assert shown == (["", "1/3  one", "2/3, 1 differ  two", ""] if terminal and kind == "xterm" else [""])

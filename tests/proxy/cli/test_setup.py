@@ -221,6 +221,11 @@ def test_at_a_terminal_a_number_is_asked_for_until_it_is_one(
     assert f"2  {PLUGINS[1].name}" in capsys.readouterr().out
 
 
+def test_without_standard_input_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert _choose(None) is PLUGINS[-1]
+
+
 def test_who_ends_the_question_is_given_what_any_client_needs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
