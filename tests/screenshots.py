@@ -17,8 +17,6 @@ from tests.support.demo_loop import Hop, demo_loop
 from tests.tool_loop_picture import Card, picture, scene_of
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-# Name -> width, height and colours.
-SHOTS = {"page": (1400, 760, "light"), "page-phone": (390, 760, "light")}
 
 
 async def main() -> None:
@@ -38,14 +36,13 @@ async def main() -> None:
                 scenes.append(scene_of(hop, turn, before))
                 before = hop
             (IMAGES / "tool-loop.svg").write_text(picture(scenes), "utf-8")
-            for name, (width, height, scheme) in SHOTS.items():
-                async with browser_page(Path(home), width=width, height=height, scheme=scheme) as page:
-                    await page.run("await page.goto(given)", url.removesuffix("v1"))
-                    await page.wait_for(".turn.done")
-                    await page.run("await page.locator('.turn').nth(1).click()")
-                    await page.wait_for(".column")
-                    await page.run("await page.evaluate(() => scrollTo(0, 0))")
-                    await page.run("await page.screenshot({ path: given })", str(IMAGES / f"{name}.png"))
+            async with browser_page(Path(home), width=1400, height=760, scheme="light") as page:
+                await page.run("await page.goto(given)", url.removesuffix("v1"))
+                await page.wait_for(".turn.done")
+                await page.run("await page.locator('.turn').nth(1).click()")
+                await page.wait_for(".column")
+                await page.run("await page.evaluate(() => scrollTo(0, 0))")
+                await page.run("await page.screenshot({ path: given })", str(IMAGES / "page.png"))
 
 
 if __name__ == "__main__":

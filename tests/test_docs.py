@@ -213,6 +213,11 @@ def test_the_index_names_every_page() -> None:
             assert f"]({name})" in index
 
 
+def test_every_picture_is_on_a_page() -> None:
+    pages = "".join(path.read_text("utf-8") for path in PAGES)
+    assert [picture.name for picture in (ROOT / "docs" / "images").iterdir() if f"/{picture.name})" not in pages] == []
+
+
 def test_the_first_page_leads_to_each_plugins_page_in_two_clicks() -> None:
     plugins = ROOT / "docs" / "howto" / "obsidian"
     assert "](docs/howto/obsidian/README.md)" in (ROOT / "README.md").read_text("utf-8")
