@@ -1,8 +1,8 @@
 """`messages` of Ollama's API to a transcript.
 
-Ids are rare here: the Python client drops those of calls, and Home Assistant sends results that name nothing. So a
-call that has none gets one by its place, `call_<answers before it>_<calls before it in its answer>`. It is the same in
-each later request, and the one that the answer itself had: a lane is found by it. A result belongs to
+Ids are rare here: the Python client drops those of calls, Home Assistant sends results that name nothing, and LangChain
+makes ids of its own. So a call gets one by its place, `call_<answers before it>_<calls before it in its answer>`. It is
+the same in each later request, and the one that the answer itself had: a lane is found by it. A result belongs to
 
     the call with its `tool_call_id`                else
     the first unanswered call of its `tool_name`    else
@@ -38,10 +38,11 @@ def call_id(answers: int, calls: int) -> str:
 
 
 class _Open(Struct):
-    """A call that has no result yet."""
+    """A call that has no result yet; `given` is its client's id for it."""
 
     id: str
     name: str
+    given: str | None
 
 
 class OllamaMessages(ItemReader):
@@ -74,9 +75,8 @@ class OllamaMessages(ItemReader):
         for number, call in enumerate(message.objects("tool_calls")):
             function = call.object("function") or call
             name = function.required_string("name")
-            given = call.string("id")
-            made = shown_id(given) if given else call_id(self.answers, number)
-            self._open.append(_Open(made, name))
+            made = call_id(self.answers, number)
+            self._open.append(_Open(made, name, call.string("id")))
             self.entries.append(PastCall(made, name, _arguments(function)))
         self.answers += 1
 
@@ -84,7 +84,7 @@ class OllamaMessages(ItemReader):
         """The id of the call that a result belongs to."""
         given, name = message.string("tool_call_id"), message.string("tool_name") or message.string("name")
         if given:
-            found = next((call for call in self._open if call.id == shown_id(given)), None)
+            found = next((call for call in self._open if given in (call.given, call.id)), None)
         else:
             named = (call for call in self._open if call.name == name)
             found = next(named, None) or next(iter(self._open), None)

@@ -49,13 +49,25 @@ def test_a_result_belongs_to_its_id_its_name_or_the_next_call(results: list[dict
     assert [entry.call_id for entry in found] == [f"call_0_{number}" for number in ids]
 
 
-def test_each_answer_counts_its_calls_anew_and_a_given_id_is_kept() -> None:
-    later = {"role": "assistant", "tool_calls": [call("f", "", id="own"), call("g", '{"b": 2}')]}
+def test_each_answer_counts_its_calls_anew() -> None:
+    later = {"role": "assistant", "tool_calls": [call("f", ""), call("g", '{"b": 2}')]}
     told = {"role": "tool", "content": "x"}
     read = entries(ASKED, CALLED, told, told, told, later, told, told)
     assert [entry for entry in read if isinstance(entry, PastCall)][3:] == [
-        PastCall("own", "f", "{}"),
+        PastCall("call_1_0", "f", "{}"),
         PastCall("call_1_1", "g", '{"b": 2}'),
+    ]
+
+
+def test_an_id_of_the_clients_own_finds_its_call_and_changes_nothing() -> None:
+    """LangChain makes new ids for the calls that it is told, and sends those back."""
+    called = {"role": "assistant", "tool_calls": [call("f", id="a"), call("f", id="b")]}
+    results = [{"role": "tool", "content": own, "tool_call_id": own} for own in "ba"]
+    assert entries(ASKED, called, *results)[1:] == [
+        PastCall("call_0_0", "f", "{}"),
+        PastCall("call_0_1", "f", "{}"),
+        ToolResult("call_0_1", text("b")),
+        ToolResult("call_0_0", text("a")),
     ]
 
 
