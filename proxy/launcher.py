@@ -17,4 +17,14 @@ def run() -> int:
         from proxy.cli import main  # noqa: PLC0415 -- it is found from here on
     except KeyboardInterrupt:  # which `main` tells from here on
         return 130
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] in {"", "parser", "prompts", "proxy"}:
+            raise  # a fault of ours
+        found = f"{sys.executable} (Python {sys.version_info[0]}.{sys.version_info[1]})"
+        print(
+            f"tagcall: {error}: its packages are missing here, or were made for another Python than {found}. "
+            "Install it for this Python, or run it with the Python that it was installed for.",
+            file=sys.stderr,
+        )
+        return 2
     return main()

@@ -14,8 +14,6 @@ from pathlib import Path
 
 # Where uv keeps such environments: `archive-v0/...` and `environments-v2/...` below its cache, wherever that is.
 _OF_UV = re.compile(r"(archive|environments)-v\d+")
-# The extras that a user may have asked for; what was asked for is known by what is here.
-EXTRAS = ("codex", "demo", "otel", "pdf", "redis")
 _OF_EXTRA = re.compile(r"([\w.-]++).*\bextra\s*==\s*['\"](\w+)['\"]")
 
 
@@ -62,8 +60,12 @@ def _source(adding: str | None = None) -> str | None:
         own = metadata.distribution("tagcall")
     except metadata.PackageNotFoundError:
         return None
-    packages = {extra: _added(own.requires or (), extra) for extra in EXTRAS}
-    wanted = [extra for extra, added in packages.items() if adding in added or (added and all(map(is_there, added)))]
+    # Extra -> its packages. Which extras somebody asked for is known by what is here.
+    packages: dict[str, list[str]] = {}
+    for line in own.requires or ():
+        if found := _OF_EXTRA.match(line):
+            packages.setdefault(found[2], []).append(found[1])
+    wanted = [extra for extra, added in packages.items() if adding in added or all(map(is_there, added))]
     name = f"tagcall[{','.join(wanted)}]" if wanted else "tagcall"
     origin = json.loads(own.read_text("direct_url.json") or "{}")
     if not (url := origin.get("url")):
@@ -72,11 +74,6 @@ def _source(adding: str | None = None) -> str | None:
         at = f"@{revision}" if (revision := control.get("requested_revision")) else ""
         url = f"{control['vcs']}+{url}{at}"
     return f"{name} @ {url}"
-
-
-def _added(required: Sequence[str], extra: str) -> list[str]:
-    """The packages of an extra."""
-    return [found[1] for line in required if (found := _OF_EXTRA.match(line)) and found[2] == extra]
 
 
 def _joined(words: Sequence[str]) -> str:

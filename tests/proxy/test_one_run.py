@@ -17,7 +17,12 @@ from proxy.errors import UsageError
 class Installed:
     """What the environment says of the tagcall in it."""
 
-    requires = ("aiohttp>=3", "none-of-this-name>=0.1; extra == 'codex'", "pytest>=2; extra == 'demo'")
+    requires = (
+        "aiohttp>=3",
+        "none-of-this-name>=0.1; extra == 'codex'",
+        "pytest>=2; extra == 'demo'",
+        "hypothesis>=6; (sys_platform != 'win32') and extra == 'speed'",
+    )
 
     def __init__(self, origin: object) -> None:
         self._origin = origin
@@ -33,9 +38,9 @@ GIT = {"url": "https://git.example/tagcall", "vcs_info": {"vcs": "git", "commit_
 @pytest.mark.parametrize(
     ("environment", "origin", "words"),
     [
-        ("/c/uv/archive-v0/x1", WHEEL, ["uvx", "--from", f"tagcall[demo] @ {WHEEL['url']}", "tagcall"]),
-        ("/h/.cache/pipx/1ab", GIT, ["pipx", "run", "--spec", f"tagcall[demo] @ git+{GIT['url']}@v1", "tagcall"]),
-        ("/c/environments-v2/x1", None, ["uvx", "--from", "tagcall[demo]", "tagcall"]),
+        ("/c/uv/archive-v0/x1", WHEEL, ["uvx", "--from", f"tagcall[demo,speed] @ {WHEEL['url']}", "tagcall"]),
+        ("/h/.cache/pipx/1ab", GIT, ["pipx", "run", "--spec", f"tagcall[demo,speed] @ git+{GIT['url']}@v1", "tagcall"]),
+        ("/c/environments-v2/x1", None, ["uvx", "--from", "tagcall[demo,speed]", "tagcall"]),
     ],
     ids=["uvx", "pipx", "a registry"],
 )  # fmt: skip
@@ -51,7 +56,7 @@ def test_what_was_made_for_one_run_is_made_again(
     assert shlex.split(told.strip("`")) == [*words, "setup"]
     assert str(Path(environment)) not in told
     with_codex = shlex.split(addition("none-of-this-name").strip("`"))
-    assert with_codex == [word.replace("[demo]", "[codex,demo]") for word in words] + ["serve"]
+    assert with_codex == [word.replace("[demo,", "[codex,demo,") for word in words] + ["serve"]
     with pytest.raises(UsageError, match="install") as caught:
         own_command()
     assert environment not in str(caught.value)
