@@ -44,6 +44,7 @@ _NO_THOUGHT = "low"
 _VERDICT = "</block>"
 
 UNANSWERED = "A tool_use had no tool_result: the model was shown that."
+UNCOMPACTED = "Nothing is compacted here: make the conversation shorter when it is told to be too long."
 
 
 class MessagesRequest(Struct, frozen=True):
@@ -107,7 +108,11 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
                 request.number("temperature", minimum=0, maximum=2), request.number("top_p", minimum=0, maximum=1)
             ),
             repairs=conversation.repairs,
-            warnings=(*chosen.tools.warnings, *((UNANSWERED,) if MISSING in conversation.repairs else ())),
+            warnings=(
+                *chosen.tools.warnings,
+                *((UNANSWERED,) if MISSING in conversation.repairs else ()),
+                *((UNCOMPACTED,) if _compacts(request) else ()),
+            ),
             wishes=(*wishes(request), *(["top_k"] if request.get("top_k") is not None else [])),
             streamed=stream,
             names=frozenset(filter(None, [session, _session(request)])),
@@ -118,6 +123,15 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
         thoughts=thoughts,
         warms=limit == 0,
     )
+
+
+def _compacts(request: Reader) -> bool:
+    """Whether the server is to sum up what is too long."""
+    match request.get("context_management"):
+        case {"edits": [*edits]}:
+            return any(isinstance(edit, dict) and str(edit.get("type")).startswith("compact") for edit in edits)
+        case _:
+            return False
 
 
 def _system(request: Reader) -> str | None:

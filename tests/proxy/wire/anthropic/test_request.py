@@ -10,7 +10,7 @@ import pytest
 from prompts import FRONTIER, AssistantText, Guidance, PastCall, Text, ToolResult, UserTurn, render_turn
 from proxy.contracts import OutputFormat, Sampling
 from proxy.errors import RequestError
-from proxy.wire.anthropic.request import UNANSWERED, UNSERVED, MessagesRequest, parse_messages_request
+from proxy.wire.anthropic.request import UNANSWERED, UNCOMPACTED, UNSERVED, MessagesRequest, parse_messages_request
 from proxy.wire.json_body import JsonObject, JsonValue
 from tests.support.parts import text
 
@@ -257,6 +257,20 @@ def test_no_server_is_asked_for_no_tokens(limit: int, passed_on: int, warms: boo
     request = parsed(max_tokens=limit)
     assert (request.turn.max_output_tokens, request.warms) == (passed_on, warms)
     assert "max_tokens" in refusal(max_tokens=-1)
+
+
+@pytest.mark.parametrize(
+    ("management", "warnings"),
+    [
+        ({"edits": [{"type": "clear_tool_uses_20250919"}, {"type": "compact_20260112"}]}, (UNCOMPACTED,)),
+        ({"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}, ()),
+        ({"edits": [1, {}]}, ()),
+        ({"edits": "x"}, ()),
+        ([], ()),
+    ],
+)
+def test_a_server_that_compacts_nothing_says_so(management: JsonValue, warnings: tuple[str, ...]) -> None:
+    assert parsed(context_management=management).turn.warnings == warnings
 
 
 def test_a_verdict_is_asked_for_without_tools() -> None:
