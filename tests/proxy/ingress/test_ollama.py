@@ -228,8 +228,8 @@ async def test_a_body_without_its_type_is_read_as_curl_sends_it(kind: str) -> No
 async def test_no_page_begins_a_turn_by_a_request_for_which_its_browser_does_not_ask_first(
     kind: str, page: dict[str, str], status: int
 ) -> None:
-    backend = MemoryBackend("Hello.")
-    async with client(backend) as (session, url):
+    backend = MemoryBackend(["Hello."])
+    async with running_server(Settings(port=0), backend) as url, aiohttp.ClientSession() as session:
         body = json.dumps({"model": "m", "messages": [QUESTION]})
         headers = {"Content-Type": kind, **page}
         async with session.post(f"{root(url)}/api/chat", data=body, headers=headers) as response:

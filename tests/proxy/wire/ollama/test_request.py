@@ -59,7 +59,7 @@ def test_thinking_is_an_effort_and_whether_it_is_shown(think: object, effort: st
 
 @pytest.mark.parametrize("parse", [parse_chat, parse_generate])
 def test_options_that_a_backend_may_not_heed_are_named(parse: Callable[[JsonObject], OllamaRequest]) -> None:
-    options = {"temperature": 0.2, "top_k": 40, "seed": 1, "num_ctx": 8192, "num_predict": 9, "stop": "x"}
+    options: JsonObject = {"temperature": 0.2, "top_k": 40, "seed": 1, "num_ctx": 8192, "num_predict": 9, "stop": "x"}
     asked = parse({"model": "m", "messages": HI, "prompt": "hi", "options": options, "logprobs": True})
     assert set(asked.turn.wishes) == {"temperature", "top_k", "seed", "logprobs"}
     assert not parse({"model": "m", "messages": HI, "prompt": "hi", "options": {"num_ctx": 8192}}).turn.wishes
