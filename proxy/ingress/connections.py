@@ -1,20 +1,21 @@
-"""Connections: how many there may be, and how long they may say nothing, or not all of a request's head.
+"""Bounds of connections: how many may be open, how long one may be silent, and how long a head may take.
 
-aiohttp limits none of it: a head that never ends keeps its connection for ever. So each of its connections stands
-behind one of ours, which passes everything on and has a deadline.
+aiohttp has none of these bounds: a head that never ends keeps its connection for ever. So each of its connections
+stands behind one of ours, which passes everything on and has a deadline.
 
     silent ---first byte---> head ---all of it---> body ---all of it---> request ---answered---> waiting ---> head
        | closed after           | 408 after HEAD_DEADLINE                                           | closed when
        | FIRST_BYTE_DEADLINE    |                                                                   | idle (aiohttp)
-    refused ---first byte, or HEAD_DEADLINE---> 503, but for who asks how the server is
+    refused ---first byte, or HEAD_DEADLINE---> 503; health checks are answered
     any of them, while more waits for its client than goes out at once ---nothing taken for UNREAD_DEADLINE---> reset
 
-One too many, in all or from one address, takes the place of the one for whose client the server has waited for longest:
-to ask something, to go on with a body, to say more on a WebSocket without a turn. Only where all are being served, or
-have come just now, is it refused: silent sockets lock nobody out, and one address not the others.
+If one connection too many comes, in all or from one address, another one is closed for it: the one for whose client
+the server has waited longest. Such a client has asked nothing, stalls in a body, or has a WebSocket without a turn. The
+new one is refused only if all others are being served or have just come. So silent sockets lock nobody out, and one
+address cannot lock out the others.
 
-A trusted proxy has no share of these: it brings everybody. What it brings has a room of its own, where the address that
-it forwards has a share, or else the key.
+All clients of a trusted proxy come from its one address, so that address has no share. Its connections are counted
+apart, and there the forwarded address has a share, or the key if none is forwarded.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ MAX_CONNECTIONS = 256
 # Of these, those of one address: a quarter is for the others.
 SHARE = 0.75
 
-# Those of trusted proxies that are open at a time besides.
+# Connections of trusted proxies that are open at a time, besides.
 MAX_PROXIED = 1_024
 
-# Those that wait besides to be told that there is no room.
+# Connections that wait to be told that there is no room, besides.
 MAX_REFUSED = 64
 
-# Who asks how the server is is told so even then: a watchman that hears nothing starts it anew.
+# Health checks are answered even then: a supervisor that gets no answer would restart the server.
 HEALTH = re.compile(rb"(?:GET|HEAD) \S*/(?:healthz|health|readyz)/? HTTP/1\.")
 
 # The end of a WebSocket for the sake of another connection: 1013, "try again later" (RFC 6455, and IANA's registry).
@@ -64,17 +65,17 @@ TRY_AGAIN_LATER = b"\x88\x02\x03\xf5"
 # Seconds from a connection's begin to its first byte. There are clients that open one ahead of time.
 FIRST_BYTE_DEADLINE = 10.0
 
-# Seconds without a request after which a connection may have to give way: before, its request is on its way.
+# Seconds without a request after which a connection may be closed for another. Its request may be on its way before.
 IDLE = 1.0
 
 # Seconds from the first byte of a request's head to its last.
 HEAD_DEADLINE = 10.0
 
-# Seconds in which a client takes nothing of what waits for it. The system takes some more from us only when a part of
-# its own buffer is free again, so it may well read meanwhile.
+# Seconds in which a client takes nothing of its answer. They are many, because a client that reads slowly does not show
+# at once: the system takes more from us only when a part of its own buffer is free.
 UNREAD_DEADLINE = 60.0
 
-# What is answered where there is no request yet, or none that could be read.
+# Answers where there is no request yet, or none that could be read.
 TOO_SLOW = RequestError("The head of the request took too long.", status=408)
 TOO_MANY = ApiError("Too many connections are open. Try again later.", status=503, retry_after=1, elsewhere=True)
 UNREADABLE = RequestError("The request could not be read: it is not HTTP by RFC 9112.")
@@ -83,7 +84,7 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class HttpProtocol(web.RequestHandler):
-    """aiohttp's protocol but for its last word: that repeats the bytes which could not be read, keys included."""
+    """aiohttp's protocol with another error body: aiohttp's repeats the bytes that it could not read, keys included."""
 
     def handle_error(
         self,
@@ -117,7 +118,7 @@ def _plain_answer(error: ApiError, head: bytes = b"") -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """One connection. `inner` is aiohttp's protocol; without one there is no room for it."""
+    """One connection. `inner` is aiohttp's protocol; it is None if there was no room for the connection."""
 
     def __init__(self, make: Callable[[], asyncio.Protocol], pool: Connections) -> None:
         self._make = make
@@ -141,7 +142,7 @@ class Connection(asyncio.Protocol):
         return self._pool
 
     def head_was_read(self) -> None:
-        """A request is whole but for its body, which has a deadline of its own."""
+        """The head of a request is whole. Its body has a deadline of its own."""
         self._serving = True
         self.rests()
         self._deadline.lift()
@@ -171,18 +172,18 @@ class Connection(asyncio.Protocol):
         return self.idle_since is not None and self.idle_since <= since
 
     def give_way(self) -> None:
-        """Ends it for the sake of another one."""
+        """Ends the connection to make room for another."""
         if self._upgraded and self._transport is not None:
             self._transport.write(TRY_AGAIN_LATER)
             self._close()
         elif self._serving or (self._deadline.is_set and not self._silent):
             self._end(TOO_MANY)
         else:
-            # It asks nothing, and would take an answer for that to its next request.
+            # It has asked nothing. It would take an error for the answer to its next request.
             self._close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Of a stream server. uvloop's is none by its class.
+        # A stream server always gives a transport. uvloop's class does not say so.
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
@@ -205,10 +206,10 @@ class Connection(asyncio.Protocol):
             self._inner = self._make()
             self._inner.connection_made(self._transport)
         if self._inner is None:
-            # Not before: an answer that comes before its request may be lost with it.
+            # Only now: an answer that leaves before the request has come may be lost.
             self._end(TOO_MANY, data)
             return
-        # Blank lines before a request, as some clients send behind a body, are none of it (RFC 9112, section 2.2).
+        # Blank lines in front of a request are no part of it (RFC 9112, section 2.2). Some clients send them.
         begins = self._serving or bool(data.strip(b"\r\n"))
         if self._serving and self.idle_since is not None:
             self.rests()  # anew: more of a body, or a frame, has come
@@ -234,7 +235,7 @@ class Connection(asyncio.Protocol):
             self._inner.resume_writing()
 
     def _expect_reading(self) -> None:
-        """Nobody writes more now: what waits becomes less, or its client takes nothing."""
+        """Starts the clock. Nobody writes more now, so the buffer shrinks unless the client takes nothing."""
         if self._transport is not None:
             waiting, then = self._transport.get_write_buffer_size(), self._look_at_unread
             self._unread_clock = asyncio.get_running_loop().call_later(self._pool.unread_deadline, then, waiting)
@@ -308,7 +309,7 @@ class Connections:
         return Connection(self._make, self)
 
     def admit(self, connection: Connection) -> Room:
-        """Whether there is room for one more, for which another may have to give way."""
+        """Finds room for one more connection, and may end another for it."""
         among, limit = (self._proxied, self._most_proxied) if connection.proxied else (self._open, self._limit)
         neighbours = {one for one in among if one.address == connection.address}
         over_share = not connection.proxied and len(neighbours) >= self._of_one_address
@@ -328,7 +329,7 @@ class Connections:
         return Room.OPEN
 
     def trusts(self, address: str) -> bool:
-        """Whether it is that of a trusted proxy."""
+        """Whether `address` is that of a trusted proxy."""
         if not self._proxies or not address:
             return False
         peer = ip_address(address.partition("%")[0])
@@ -337,7 +338,7 @@ class Connections:
 
     @contextmanager
     def asks(self, client: str) -> Iterator[ApiError | None]:
-        """As long as a request of this client of a proxy lasts. Yields why it is refused, if that is one too many."""
+        """Counts a request of this client of a proxy while it lasts. Yields an error if the client has too many."""
         self._asking[client] += 1
         try:
             yield TOO_MANY if self._asking[client] > self._of_one_client else None
@@ -359,7 +360,7 @@ def connection_of(request: web.Request) -> Connection | None:
 
 
 def asks_through(request: web.Request, connection: Connection | None) -> AbstractContextManager[ApiError | None]:
-    """As long as `request` lasts: why it is refused, if it came through a trusted proxy and its client has too many."""
+    """Counts `request` while it lasts, if a trusted proxy brought it. Yields an error if its client has too many."""
     if connection is None or not connection.proxied:
         return nullcontext()
     forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()

@@ -4,10 +4,10 @@
     queue                  a stream of the Responses that are to be made, each in the hands of one consumer, a process
     wake:<process>         a stream that ends the wait of a process's reader, when it is to follow one more
 
-An event that is written twice is refused by its number, so what may have been lost is simply written again. A run that
-another has taken over writes to a stream that nobody reads. Who has given no sign for a while is found by `XAUTOCLAIM`;
-whether that process may still write is for its lease to say. What the server loses is a hole in the numbers, behind
-which nothing is told before the Response is over.
+An event that may have been lost is written again: if it is there, Redis refuses the second by its number. If another
+process has taken over a run, the first one writes to a stream that nobody reads. `XAUTOCLAIM` finds the processes that
+have given no sign for a while; their leases say whether they may still write. If Redis loses an event, there is a hole
+in the numbers. Followers get nothing behind a hole until the Response is over.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from .redis import PREFIX, Command, RedisKeyValue, Reply
 QUEUE = f"{PREFIX}queue"
 GROUP = "workers"
 
-# Seconds in which a Response is made, or never will be: a turn ends within the hour.
+# Seconds that a stream is kept while its Response is made. A turn ends within an hour.
 HOLD = 24 * 3600.0
 
-# Milliseconds after which a consumer of whom nothing is heard is one of a process that has gone.
+# Milliseconds of silence after which the process of a consumer counts as gone.
 FORGOTTEN = 3_600_000
 
-# Seconds that the events of one that is over stay for those who follow them. Others are given what was stored.
+# Seconds that a stream stays after its end for those who follow it. Others read the stored Response.
 LINGER = 60
 
-# Bytes of one run's events. Nothing is taken away at their front: what does not fit is told when all is stored.
+# Bytes of one run's events. Nothing is cut off at the front: followers get the rest once the Response is stored.
 MAX_BYTES = 32 << 20
 
-# No sequence number comes near it, and the server's own are larger.
+# No sequence number comes near this. Numbers that Redis makes itself are larger.
 MAX_NUMBER = 1 << 53
 
 # Commands that are sent together, and events that are read together.
 MAX_BATCH = 1_000
 
-# Bytes of a stream's newest events that its followers share; who is further behind reads them again.
+# Bytes of a stream's newest events that its followers share. A follower that is further behind asks Redis.
 TAIL = 1 << 20
 
 # Seconds until a server that was away is asked again, and seconds of silence after which followers look around.
@@ -67,7 +67,7 @@ class RedisJournal:
     def __init__(self, keys: RedisKeyValue) -> None:
         self._keys = keys
         self._me = secrets.token_hex(8)
-        # The Responses that are in this process's hands -> their entry in the queue.
+        # The Responses that this process makes -> their entry in the queue.
         self._queued: dict[str, bytes] = {}
         self._written: dict[Run, int] = {}
         self._unsent: deque[Command] = deque()
@@ -102,7 +102,7 @@ class RedisJournal:
 
     @property
     def _delivery(self) -> Command:
-        """Puts what is new in the queue into this process's hands. Whoever wrote it claims it with its first sign."""
+        """Takes all new entries of the queue. If another process wrote one, that process claims it when it renews."""
         return ("XREADGROUP", "GROUP", GROUP, self._me, "COUNT", MAX_BATCH, "STREAMS", QUEUE, ">")
 
     def append(self, run: Run, number: int, pieces: Sequence[bytes], *, last: bool = False) -> bool:
@@ -135,7 +135,7 @@ class RedisJournal:
         self._sent.clear()
 
     async def _send(self) -> None:
-        """Writes what there is, in its order: all that has come while the last of it was under way goes together."""
+        """Writes events in their order. Those that came during the last write go together."""
         while True:
             await self._news.wait()
             batch = list(islice(self._unsent, MAX_BATCH))
@@ -161,9 +161,9 @@ class RedisJournal:
             await self._dismiss()
 
     async def _dismiss(self) -> None:
-        """Takes consumers out of the group that have nothing in hand: this one, and those of whom nobody has heard for
-        long, killed processes. With a consumer goes what it has in hand, which another one is to take over. One that
-        lives all the same is back with its next sign.
+        """Takes consumers without entries out of the group: this process, and those that have been silent for long.
+        Consumers with entries stay, since Redis would forget these entries, and another process is to take them over.
+        A silent process that lives after all is a consumer again when it renews.
         """
         (reply,) = await self._keys.run([("XINFO", "CONSUMERS", QUEUE, GROUP)])
         for found in reply if isinstance(reply, list) else ():
@@ -201,7 +201,7 @@ class RedisJournal:
         return f"{PREFIX}wake:{self._me}"
 
     async def _read(self) -> None:
-        """Follows all that anybody here follows, on one connection of its own."""
+        """Reads for all followers of this process, on one connection."""
         while True:
             await self._following.wait()
             followed = {_stream(run).encode(): one for run, one in self._followed.items()}
@@ -237,7 +237,7 @@ class RedisJournal:
     async def renew(self, runs: Sequence[Run]) -> set[Run]:
         names = [f"{PREFIX}lease:{run.response_id}" for run in runs]
         claim: Command = ("XCLAIM", QUEUE, GROUP, self._me, 0, *self._queued.values(), "JUSTID")
-        # PING: also who has nothing to do knows whether the server is there.
+        # PING, so that a process without work also learns whether the server is there.
         replies = await self._keys.run([claim if self._queued else ("PING",), ("MGET", *names) if names else ("PING",)])
         tokens = _told(replies[-1])
         if not isinstance(tokens, list):
@@ -250,7 +250,7 @@ class RedisJournal:
     async def take(self, silence: float, limit: int) -> list[str]:
         taken: dict[str, bytes] = {}
         place: Reply = b"0-0"
-        # The server looks at a few entries at a time, most of which others may be at work on.
+        # Redis looks at a few entries at a time, and other processes may be at work on most of them.
         while isinstance(place, bytes) and len(taken) < limit:
             claim = ("XAUTOCLAIM", QUEUE, GROUP, self._me, round(silence * 1000), place, "COUNT", limit - len(taken))
             (reply,) = await self._keys.run([claim])
@@ -268,19 +268,19 @@ class RedisJournal:
         self._queued.pop(response_id, None)
 
     async def _make_group(self) -> None:
-        """Also when another process is quicker."""
+        """Does no harm if another process was quicker."""
         await self._keys.run([("XGROUP", "CREATE", QUEUE, GROUP, 0, "MKSTREAM"), self._delivery])
 
 
 class _Entry(Struct, frozen=True):
-    """An entry of a stream of ours."""
+    """An entry of one of our streams."""
 
     id: bytes
     fields: Mapping[bytes, bytes]
 
     @property
     def number(self) -> int:
-        """The sequence number of its event."""
+        """The sequence number of the event."""
         return int(self.id.partition(b"-")[0]) - 1
 
     @property
@@ -301,7 +301,7 @@ class _Entry(Struct, frozen=True):
 
 
 class _Followed:
-    """A run that is followed in this process: its events behind `oldest` to `newest`, the sequence numbers."""
+    """A run that is followed in this process. It keeps the events numbered `oldest` + 1 to `newest`."""
 
     def __init__(self, run: Run, after: int) -> None:
         self.run = run
@@ -317,7 +317,7 @@ class _Followed:
             self.oldest = self.newest = min(self.newest, after)
 
     def tell(self, entries: Sequence[_Entry], after: int) -> None:
-        """Entries behind `after`. Who has joined since they were asked for may be further behind: those come again."""
+        """Adds the entries behind `after`. If somebody further behind has joined meanwhile, they are read anew."""
         if after != self.newest:
             return
         for entry in entries:
@@ -332,12 +332,12 @@ class _Followed:
         self.news = asyncio.Event()
 
     def behind(self, after: int) -> list[_Entry] | None:
-        """Those behind `after`; None when it takes more than what is here."""
+        """The entries behind `after`; None if some of them are no longer kept here."""
         return None if after < self.oldest else [entry for entry in self._tail if entry.number > after]
 
 
 class StreamFollower:
-    """A follower of one run, as fast as it likes."""
+    """A follower of one run, which reads at its own pace."""
 
     def __init__(self, keys: RedisKeyValue, followed: _Followed, after: int) -> None:
         self._keys = keys
@@ -371,7 +371,7 @@ class StreamFollower:
 
 
 async def _behind(keys: RedisKeyValue, run: Run, after: int) -> list[_Entry]:
-    """The next events of a run behind sequence number `after`, many at once."""
+    """The next events of a run behind sequence number `after`, up to `MAX_BATCH`."""
     (reply,) = await keys.run([("XRANGE", _stream(run), f"{after + 2}-0", "+", "COUNT", MAX_BATCH)])
     return _entries(reply)
 
@@ -401,7 +401,7 @@ def _entry_of(reply: Reply) -> bytes:
 
 
 def _entries(reply: Reply) -> list[_Entry]:
-    """The entries of a stream, as the server writes them. Those that were deleted meanwhile are none."""
+    """The entries of a stream, read from a reply. Entries that were deleted meanwhile are left out."""
     found: list[_Entry] = []
     for one in reply if isinstance(reply, list) else ():
         match one:

@@ -46,18 +46,18 @@ CONNECT = 10.0
 TOTAL = 3600.0
 # For the list of models and the like.
 LOOK = 5.0
-# For what a server may tell beside its list, which nobody is to wait for.
+# For facts that a server may tell beside its list. Nobody should have to wait for them.
 LOOK_BESIDE = 1.0
-# How much longer than between two words the first one may take: the request may wait for others, or its prompt be
-# read, in silence. 95 s were seen of a small model on a busy machine.
+# The first word may take so many times the idle timeout: a server is silent while the request waits for others, and
+# while it reads the prompt. A small model on a busy machine took 95 s.
 QUEUE = 6
-# For the end of the bytes behind `[DONE]`, without which the connection cannot be used again.
+# For the end of the body behind `[DONE]`. Without it the connection cannot be used again.
 LAST_BYTES = 0.25
-# For what is to come behind the reason why the answer ended: the usage, and `[DONE]`, which some servers never send.
+# For the usage and `[DONE]`, which follow the finish reason. Some servers never send them.
 USAGE = 2.0
-# When to come again where nothing answers.
+# After which a client should try again, if nothing answers.
 AGAIN = 5.0
-# Of which is known how they are asked: clients choose the names.
+# Models of which tagcall remembers how to ask them. There is a bound because clients choose the names.
 MODELS = 256
 # Bytes of an answer that is no stream.
 MOST = 16 * 2**20
@@ -66,22 +66,22 @@ MOST = 16 * 2**20
 LLAMA_CPP = "llama.cpp"
 
 _JSON = "application/json"
-# An answer on the way gains nothing by it, and a thousandfold of it would keep the loop for minutes.
+# Compression gains nothing for a stream, and a thousandfold of the bytes would hold up the event loop for minutes.
 _PLAIN = {"Accept-Encoding": "identity"}
-# What an answer may be: a stream, or all of it at once from a server that cannot.
+# A stream, or one JSON body from a server that cannot stream.
 _ANSWERS = {"text/event-stream", _JSON}
 
 
 class _CompressedError(aiohttp.ClientError):
-    """An answer is compressed. Its text is how."""
+    """An answer is compressed. The error's text names the coding."""
 
 
 class ChatBackend:
     """A `TextBackend` over the server at `url`, its path included and without a slash at its end.
 
-    `start` is what a person does about one that does not answer, as a part of a sentence. `models` are named first,
-    whatever it lists. `flat` shows it every conversation as one text. `idle_timeout` is in seconds without a sign of
-    life in the middle of an answer.
+    `start` tells a person what to do if the server does not answer, as a part of a sentence. `models` are listed
+    first, whatever the server lists. `flat` shows it every conversation as one text. `idle_timeout` is in seconds
+    without a sign of life in the middle of an answer.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ChatBackend:
     ) -> None:
         self.url = url
         self.server = f"The model server at {urlsplit(url).netloc}"
-        """How a sentence about it begins."""
+        """The words with which a sentence about the server begins."""
         self._start = start
         self._key = key
         self._named = [Model(name, 0, "tagcall", listed=False) for name in models]
@@ -104,7 +104,7 @@ class ChatBackend:
         self._idle_timeout = idle_timeout
         self._manner = Manner(flat=flat)
         self._manners: LRUCache[str, Manner] = LRUCache(MODELS)  # what was learnt of a model, by its name
-        self._begin_inside: LRUCache[str, bool] = LRUCache(MODELS)  # of a thought, as their answers have told
+        self._begin_inside: LRUCache[str, bool] = LRUCache(MODELS)  # whether a model's answers begin in a thought
         self._software: str | None = None
         self._answers: WeakSet[aiohttp.ClientResponse] = WeakSet()
         self._open = 0
@@ -126,15 +126,15 @@ class ChatBackend:
             trace_configs=[trace],
             middlewares=[_refuse_compressed],
             auto_decompress=False,
-            # What one client is told is nothing to the others.
+            # A cookie that one client's turn brings must not go out with another client's.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
     async def __aexit__(self, *exc: object) -> None:
-        """Whatever is being answered fails: its connection is closed."""
+        """Closes all connections, so that the answers that are being read fail."""
         self._closing = True
         for response in list(self._answers):
-            response.close()  # a session that is closed leaves who reads an answer waiting
+            response.close()  # closing the session alone leaves readers waiting
         await self._kept.close()
         await self._fresh.close()
 
@@ -151,18 +151,18 @@ class ChatBackend:
         finally:
             self._open -= 1
             if response is not None:
-                # One that was read to its end has given its connection back.
+                # An answer that was read to its end is closed already: its connection was given back.
                 self._interrupts += not response.closed
                 response.close()
 
     async def _answer(self, prompt: Prompt) -> aiohttp.ClientResponse:
-        """The answer to `prompt`, of which nothing was read yet."""
+        """The answer to `prompt`, before any of its body is read."""
         manner = self._manner_of(prompt.model)
         tried = {manner}
         held = prompt.output_schema is not None
         if prompt.call_schema is not None and self._software is None:
             with suppress(BackendError):
-                await self.look(f"{self.url}/models")  # whose server it is
+                await self.look(f"{self.url}/models")  # to learn which software it is
         while True:
             response = await self._post(chat_body(prompt, manner, llama_cpp=self._software == LLAMA_CPP))
             if response.status == 200 and response.content_type in _ANSWERS:
@@ -192,7 +192,7 @@ class ChatBackend:
                         f"{self.url}/chat/completions",
                         data=body,
                         headers={"Content-Type": "application/json", **CURRENT.get().headers()},
-                        # Another host is nobody who should see the key.
+                        # Another host must not see the key.
                         allow_redirects=False,
                         trace_request_ctx=seen,
                     )
@@ -223,7 +223,7 @@ class ChatBackend:
         stream = ChatStream(
             self.server,
             reasoning=prompt.summary is not None,
-            # Who asks for no thought gets none from a template that can leave it out.
+            # With the effort `none`, templates that can leave the thought out do so.
             inside=prompt.effort != "none" and (begins_inside(prompt.model) if told is None else told),
             sure=told is not None,
             key=self._key,
@@ -243,7 +243,7 @@ class ChatBackend:
                     yield events
                 if not data:
                     break
-                # The rest of an answer that has ended is not waited for any longer, whatever comes.
+                # Once an answer has ended, more bytes do not prolong the wait for its rest.
                 rest = LAST_BYTES if stream.done else USAGE
                 patience.over = min(patience.over, now() + rest) if stream.ended else patience.last
         if stream.thought:
@@ -256,7 +256,7 @@ class ChatBackend:
         response.release()
 
     def _lost(self, error: Exception) -> BackendError:
-        """What it means that the connection failed with `error`."""
+        """The error to report when the connection failed with `error`."""
         match error:
             case _ if self._closing:
                 return shutting_down()
@@ -281,10 +281,10 @@ class ChatBackend:
 
     @property
     def keeps_conversations(self) -> bool:
-        return False  # its cache goes by the text, whatever it answered
+        return False  # its cache goes by the text alone
 
     def holds(self, schema: str) -> bool:
-        return True  # or it refuses the schema; one that passes over it is soon found out
+        return True  # it may refuse the schema; a server that ignores it is soon found out
 
     async def models(self) -> Sequence[Model]:
         try:
@@ -296,7 +296,7 @@ class ChatBackend:
         return named_first(self._named, self._listed)
 
     async def _sizes_in_use(self) -> Mapping[str, int]:
-        # A service has no such paths; a server of one's own has the one or the other.
+        # A service does not have these paths. A local server has one or the other.
         if self.url.startswith("https:"):
             return {}
         return await sizes_in_use(partial(self.look, patience=LOOK_BESIDE), self.url)
@@ -305,15 +305,15 @@ class ChatBackend:
         try:
             await self.look(f"{self.url}/models")
         except BackendError as error:
-            # Less than that says that it does not list its models.
+            # An error below 500 only says that it does not list its models.
             if error.status >= 500:
                 return Health(error.without_trace())
         return Health(None, self._software if self._software == LLAMA_CPP else None)
 
     async def look(self, url: str, body: object = None, *, patience: float | None = None) -> Any:  # noqa: ANN401 -- JSON
-        """What the server says at `url`, when `body` is posted to it if there is one. Raises `BackendError`."""
+        """The JSON at `url`, by GET, or by POST if there is a `body`. Raises `BackendError`."""
         if self._fresh.closed:
-            # The server stops, and somebody still looks.
+            # tagcall is stopping, and somebody still asks.
             raise self._lost(aiohttp.ServerDisconnectedError())
         data = None if body is None else orjson.dumps(body)
         headers = {"Content-Type": "application/json"} if data else None
@@ -337,7 +337,7 @@ class ChatBackend:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """What is left of it, as far as anybody would read."""
+    """The rest of the body, up to about `MOST` bytes."""
     blocks: list[bytes] = []
     size = 0
     while size < MOST and (block := await response.content.readany()):
@@ -347,7 +347,7 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
 
 
 async def _event(response: aiohttp.ClientResponse) -> bytes:
-    """An answer that came all at once, as an event; nothing the second time."""
+    """A JSON body as one event of a stream. The second call returns nothing."""
     content = await _content(response)
     return b"data: %b\n" % content.replace(b"\n", b" ") if content else b""
 
