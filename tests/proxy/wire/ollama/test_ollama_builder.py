@@ -77,9 +77,9 @@ def test_the_lines_add_up_to_the_body(turn: list[TurnEvent | list[TurnEvent]]) -
 
 
 def test_messages_and_parts_of_thoughts_stand_one_blank_line_apart() -> None:
-    thoughts = [Reasoning(0, "I lo"), Reasoning(0, "ok."), Reasoning(1, "More."), ReasoningItemEnded()]
-    again = [Reasoning(0, "At last."), ReasoningItemEnded()]
-    told = [AnswerText("One."), AnswerMessageEnded()]
+    thoughts: list[TurnEvent] = [Reasoning(0, "I lo"), Reasoning(0, "ok."), Reasoning(1, "More."), ReasoningItemEnded()]
+    again: list[TurnEvent] = [Reasoning(0, "At last."), ReasoningItemEnded()]
+    told: list[TurnEvent] = [AnswerText("One."), AnswerMessageEnded()]
     lines, body = build([*thoughts, *told, *again, AnswerText("Two."), AnswerMessageEnded(), END])
     assert body["message"]["thinking"] == "I look.\n\nMore.\n\nAt last."
     assert body["message"]["content"] == "One.\n\nTwo."
