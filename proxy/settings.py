@@ -525,7 +525,7 @@ class Setting:
         """`text` as a value. Raises `UsageError`, which names `source`."""
         if self.choices and text not in self.choices:
             raise UsageError(f"{source} must be one of {', '.join(self.choices)}, not '{text}'.")
-        if self.parse is user_path and not text.strip():  # which would be the folder that one happens to stand in
+        if self.parse in {str, user_path} and not text.strip():  # "" would be the folder that one happens to stand in
             raise UsageError(f"{source} must not be empty.")
         try:
             return self.parse(text)

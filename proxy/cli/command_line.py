@@ -40,14 +40,15 @@ class CommandLine(argparse.ArgumentParser):
             parsed, strange = super().parse_known_args(args, namespace)
         except argparse.ArgumentError as error:
             self.error(self._fault(error))
+        needed = [action for action in self._actions if action.nargs == argparse.OPTIONAL]
+        missing = [action.metavar for action in needed if getattr(parsed, action.dest) is None]
         if strange:
             name = strange[0].partition("=")[0]
             near = _near(name, self._option_string_actions) if name.startswith("-") else ""
-            then = f": see {self._help}." if last is None else f": write {self._with_dashes(args, behind)}."
-            raise UsageError(f"`{self.prog}` takes no {name}{near or then}")
-        for action in self._actions:
-            if action.nargs == argparse.OPTIONAL and getattr(parsed, action.dest) is None:
-                self.error(f"{action.metavar} is missing")
+            step = f"see {self._help}" if last is None or missing else f"write {self._with_dashes(args, behind)}"
+            raise UsageError(f"`{self.prog}` takes no {name}{near or f': {step}.'}")
+        if missing:
+            self.error(f"{missing[0]} is missing")
         if last is not None:
             setattr(parsed, last.dest, [*getattr(parsed, last.dest), *behind])
         return parsed, strange

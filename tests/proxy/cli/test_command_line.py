@@ -41,6 +41,9 @@ WRONG = [
     ("service", "install|status|remove is missing", "service --help` lists what it takes."),
     ("service instal", "'instal' is unknown", ": did you mean install?"),
     ("service install --strat", "`tagcall service` takes no --strat", ": did you mean --start?"),
+    ("service --port 8788", "'8788' is not one of install, status, remove", "."),
+    ("service --port=8788", "`tagcall service` takes no --port: see", "service --help`."),
+    ("serve --codex=", "--codex must not be empty", "."),
     ("service install --port 8788", "`tagcall service` takes no --port: write `", "service install -- --port 8788`."),
     (
         "service install --port=8788 --lanes off --start -- --inspect",
