@@ -15,7 +15,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from ...contracts import BackendEvent, Health, Load, Model, Prompt
-from ...errors import BackendError
+from ...errors import BackendError, UsageError, reason_of
 from ...rpc import ChildRecords, ChildTransport, Launch, RpcError, Transport
 from ..answers import shutting_down
 from ..named_models import named_first
@@ -256,7 +256,11 @@ def codex_backend(
     async def connect() -> Transport:
         # Looked up at each start: an update may have moved it.
         path = locate_program(program)
-        await prepare_home(home, path, provider, idle_timeout, environment)
+        try:
+            await prepare_home(home, path, provider, idle_timeout, environment)
+        except OSError as error:
+            said = f"{home} cannot be written ({reason_of(error)})"
+            raise UsageError(f"{said}: name a folder of yours with --codex-home DIR") from None
         catalog.read()
         return await ChildTransport.start(Launch([str(path), "app-server"], environment, empty_folder(home), records))
 

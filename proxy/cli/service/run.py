@@ -81,6 +81,7 @@ def own_command() -> list[str]:
 
 
 def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
+    serve = command(subprocess.list2cmdline(["serve", *flags]))
     if start and service.file.exists():
         _end(service)  # of what ran until now
     try:
@@ -88,7 +89,8 @@ def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
         service.file.write_bytes(service.text)
         service.file.chmod(0o600)
     except OSError as error:
-        raise UsageError(f"The service cannot be written to {service.file}: {error.strerror}.") from None
+        told = f"The service cannot be written to {service.file} ({error.strerror})"
+        raise UsageError(told, f"start the server with {serve} meanwhile") from None
     print(f"Written to {service.file}:\n\n{_shown(service.text)}", flush=True)
     if not start:
         again = command(f"service install --start{' -- ' if flags else ''}{subprocess.list2cmdline(flags)}")
@@ -98,7 +100,6 @@ def _install(service: Service, flags: Sequence[str], *, start: bool) -> int:
         return 0
     for words in service.start:
         if status := _run(words):
-            serve = command(subprocess.list2cmdline(["serve", *flags]))
             failed = f"`{subprocess.list2cmdline(words)}` failed: the service is written, but does not run yet"
             tell(f"tagcall: {failed}: start the server with {serve} meanwhile.")
             return status

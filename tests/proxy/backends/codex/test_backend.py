@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import struct
+import sys
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -387,6 +388,15 @@ async def test_a_prompt_beyond_the_limit_is_refused_before_it_is_sent(
     }
     await read_turn(running, prompt("ä" * 1_048_576))
     assert len(model.requests) == 1
+
+
+async def test_a_home_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    home = tmp_path / "file" / "codex"
+    async with codex_backend(home=home, program=sys.executable) as backend:
+        problem = str((await backend.health()).problem)
+    told = f"codex does not start: {home} cannot be written (Not a directory): name a folder of yours with --codex-home"
+    assert problem.startswith(f"{told} DIR. It")
 
 
 async def test_without_a_login_nothing_is_sent(home: Path, program: TestProgram) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -102,8 +103,10 @@ def test_what_would_not_start_or_would_show_a_key_is_not_installed(
 
 def test_a_home_that_cannot_be_written_is_told(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (calls.parent / "home").write_text("a file", "utf-8")
-    assert main(["service", "install"]) == 2
-    assert "tagcall: The service cannot be written to " in capsys.readouterr().err
+    assert main(["service", "install", "--", "--port", "8788"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("tagcall: The service cannot be written to ")
+    assert re.search(r"\(Not a directory\): start the server with `.*serve --port 8788` meanwhile\.\n$", told)
 
 
 def test_a_checkout_and_an_unknown_system_are_told(
