@@ -64,9 +64,10 @@ class Recorder:
         self._folder = folder
         self._scrubber = scrubber
         self._settings = settings
-        self._number = next_number(folder)
         self._replaceable = Replaceable(folder) if replace else None
         self._tasks = asyncio.TaskGroup()
+        # They are written in the order in which they were answered.
+        self._writing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -93,8 +94,11 @@ class Recorder:
         self, recorded: RecordedRequest, request: web.Request, response: web.StreamResponse, written: Sequence[bytes]
     ) -> None:
         try:
-            recording = await self._recording(recorded, request, _answer(request, response, written))
-            outcome, name = self._write(compose(recording, self._scrubber), self._scrubber.text(recording.last_user))
+            async with self._writing:
+                recording = await self._recording(recorded, request, _answer(request, response, written))
+                # To look through a long answer takes seconds, in which others are answered.
+                files = await asyncio.to_thread(compose, recording, self._scrubber)
+                outcome, name = self._write(files, self._scrubber.text(recording.last_user))
         except (NotRecordedError, RequestError, OSError) as error:
             tell(f"not recorded: {error}", outcome="not recorded")
         except Exception:  # a mistake of the recorder must not end the server; logged with its trace
@@ -106,8 +110,8 @@ class Recorder:
         """What became of it, and its name."""
         if self._replaceable is not None and (name := self._replaceable.take(files)) is not None:
             return "changed" if replace_fixture(self._folder, name, files) else "as before", name
-        name = f"{self._number:03}-{name_of(asked, files)}"
-        self._number += 1
+        # Another recorder may have written here meanwhile.
+        name = f"{next_number(self._folder):03}-{name_of(asked, files)}"
         write_fixture(self._folder, name, files)
         return "recorded", name
 

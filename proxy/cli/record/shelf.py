@@ -43,7 +43,12 @@ def name_of(asked: str, files: Mapping[str, bytes]) -> str:
 
 def write_fixture(folder: Path, name: str, files: Mapping[str, bytes]) -> Path:
     """Writes a fixture as a whole or not at all: it gets its name once all is in it."""
-    return _write_unfinished(folder, name, files).rename(folder / name)
+    unfinished = _write_unfinished(folder, name, files)
+    try:
+        return unfinished.rename(folder / name)
+    except OSError:
+        shutil.rmtree(unfinished)
+        raise
 
 
 def replace_fixture(folder: Path, name: str, files: Mapping[str, bytes]) -> bool:

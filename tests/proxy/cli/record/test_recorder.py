@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from parser import write_call
 from prompts.profiles import PROFILES
 from proxy.backends import make_backend
+from proxy.cli.record.document import Recording, compose
 from proxy.cli.record.recorder import Recorder
 from proxy.cli.record.scrub import Scrubber
 from proxy.cli.replay import ReplayOptions, run_replay
@@ -42,6 +44,7 @@ from tests.support.codex_homes import informed_home
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.memory_backend import USAGE, MemoryBackend, Script
 from tests.support.one_cut import replay_at_one_cut
+from tests.support.patience import PATIENCE
 from tests.support.scripted_model import Message, Reasoning, Reply, ScriptedModel
 
 PARAMETERS = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -394,6 +397,34 @@ async def test_what_was_left_at_a_stop_string_is_replayed_as_it_was(stream: bool
     assert fixture.turns[0].interrupted
     assert "Three. One." not in (tmp_path / "fixtures" / fixture.name / "backend.jsonl").read_text("utf-8")
     assert await run_replay(tmp_path / "fixtures", ReplayOptions()) == 0
+
+
+async def test_recorders_of_one_folder_take_no_number_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    one, other = MemoryBackend(["Hi."] * 2), MemoryBackend(["Ho."])
+    async with recording_memory(folder, one) as first:
+        await first.ask("/v1/responses", RESPONSES)
+        async with recording_memory(folder, other) as second:
+            await second.ask("/v1/responses", RESPONSES)
+        await first.ask("/v1/responses", RESPONSES)
+    assert [case.name[:3] for case in kept(folder)] == ["001", "002", "003"]
+
+
+async def test_others_are_answered_while_a_long_answer_is_written_and_written_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = threading.Event()
+
+    def compose_long(recording: Recording, scrubber: Scrubber) -> dict[str, bytes]:
+        assert answered.wait(PATIENCE)
+        return compose(recording, scrubber)
+
+    monkeypatch.setattr("proxy.cli.record.recorder.compose", compose_long)
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Long.", "Short."])) as server:
+        await server.ask("/v1/responses", RESPONSES | {"input": "first"})
+        await server.ask("/v1/responses", RESPONSES | {"input": "second"})
+        answered.set()
+    assert [case.name for case in kept(tmp_path / "fixtures")] == ["001-first", "002-second"]
 
 
 async def test_a_background_response_is_no_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

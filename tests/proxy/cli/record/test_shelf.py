@@ -52,6 +52,7 @@ def test_no_fixture_is_written_over(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="001-hi"):
         write_fixture(tmp_path, "001-hi", {"backend.jsonl": b"second"})
     assert (tmp_path / "001-hi" / "backend.jsonl").read_bytes() == b"first"
+    assert names_in(tmp_path) == ["001-hi"]
 
 
 def names_in(folder: Path) -> list[str]:
