@@ -2,15 +2,15 @@
 
     response:<id>        a Response          events:<id>          its event stream
     history:<id>, tail:<owner>:<digest>      the items of inputs that begin alike (`histories`)
-    lease:<id>           whose token it is being made by         request:<id>   from what, so that others can
+    lease:<id>           the token of the run that makes it      request:<id>   its request, so that others can go on
     told:<id>            somebody was told of its output
-    claim:<owner>:<id>   whose token has the conversation to itself, and in which process; or which request was answered
-    alive:<process>      it lives
+    claim:<owner>:<id>   the token that has the conversation to itself, and its process; or which request was answered
+    alive:<process>      there as long as the process lives
     item:<owner>:<id>    the newest Response in which an item stands
     made:<owner>:<id>    the Response whose output it is
     conversation:<id>    a conversation, its items as the list
 
-A record that cannot be read is as good as none: waiting would not bring it back.
+A record that cannot be read counts as missing, because waiting would not bring it back.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .journal import OwnJournal
 from .key_value import HEAD, MOMENT, NOTHING, Append, Change, Drop, KeyValue, Put, Take
 from .records import StoredJson, decode, encode, pack, unpack
 
-# Seconds that a Response is kept, and a conversation after it was written to last, unless the owner says otherwise:
-# OpenAI's 30 days.
+# Seconds that a Response is kept, and a conversation after its last addition, unless the owner says otherwise.
+# OpenAI keeps them for 30 days.
 TTL = 30 * 24 * 3600.0
 
-# Nothing else comes near a key. Ids of ours are shorter, those of other servers may be longer.
+# The only ids that become part of a key. Ours are shorter, those of other servers may be longer.
 ID = re.compile(r"[\x21-\x7e]{1,256}")
 
-# So many items of a Response, its newest, can be referred to by id. More is a history that was sent again.
+# The newest items of a Response that can be referred to by id. Older ones are a history that was sent again.
 MAX_INDEXED = 1_000
 
-# So often a Response is to be deleted while others join its history. Then its items go with their time.
+# Attempts to delete a Response while others join its history. After these its items stay until their time is over.
 ATTEMPTS = 5
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -108,7 +108,7 @@ class KeyedStore:
             shared = [self._record_of(stored, step.reference), *step.changes, *changes]
             if await self._keys.commit(shared, expect={**expect, **step.expect}):
                 return True
-        # Also when the conversation was deleted meanwhile, or its history went on: the Response is still the client's.
+        # The conversation may have been deleted meanwhile, or its history gone on. The Response is kept all the same.
         return await self._keys.commit([self._record_of(stored), *changes], expect=expect)
 
     def _record_of(self, stored: StoredResponse, reference: Reference | None = None) -> Put:
@@ -160,7 +160,7 @@ class KeyedStore:
                 return None
 
     async def _input(self, record: Mapping[str, StoredJson]) -> tuple[WireObject, ...] | None:
-        """The items of a Response's record. None: not all of them are there."""
+        """The items of a Response's record; None if not all of them are there."""
         if (reference := _reference(record)) is not None:
             return await self._histories.items(reference)
         match record.get("input"):
@@ -190,8 +190,8 @@ class KeyedStore:
 
     async def find_items(self, item_ids: Sequence[str], owner: str) -> dict[str, WireObject]:
         found: dict[str, WireObject] = {}
-        # Most of a conversation stand in its newest Response: each is read once. What one that was deleted had only
-        # referred to is still where it was made.
+        # Each Response is read once, and the newest one holds most items of a conversation. If it was deleted, an item
+        # that it only referred to still stands in the Response that made it.
         for index in ("item", "made"):
             places: defaultdict[str, set[str]] = defaultdict(set)
             for item_id in filter(_is_id, dict.fromkeys(item_ids)):
@@ -241,7 +241,7 @@ class KeyedStore:
     async def _claimed(
         self, claim: Claim, value: bytes | None, change: Change, expect: Mapping[str, bytes | None] = NOTHING
     ) -> bool:
-        """Makes the change where `value` is the claim's. Behind an id that is none there is nothing to lock."""
+        """Makes the change if the claim has this `value`. An id of a wrong form names nothing, so nothing is locked."""
         expect = {_claim_key(claim): value, **expect}
         return not _is_id(claim.conversation_id) or await self._keys.commit([change], expect=expect)
 
@@ -254,7 +254,7 @@ class KeyedStore:
         return (await self._conversation(conversation_id, owner))[0]
 
     async def _conversation(self, conversation_id: str, owner: str) -> tuple[StoredConversation | None, bool]:
-        """A conversation, and whether its list has a head: those that older tagcalls made have none."""
+        """A conversation, and whether its list begins with a head. Lists that older versions wrote do not."""
         match await self._record(f"conversation:{conversation_id}", conversation_id, owner):
             case {"created_at": int(created_at), "metadata": dict(metadata), **more}:
                 return StoredConversation(conversation_id, owner, created_at, metadata), more.get("headed") is True
@@ -312,7 +312,7 @@ class KeyedStore:
         return record if record.get("owner") == owner else None
 
     async def _list(self, conversation_id: str, owner: str) -> list[tuple[bytes, WireObject]] | None:
-        """The readable items of a conversation, and how each is written. None: it is not there, or not all of it."""
+        """The readable items of a conversation, each with its bytes; None if any part of it is missing."""
         conversation, headed = await self._conversation(conversation_id, owner)
         if conversation is None:
             return None
@@ -332,7 +332,7 @@ def _lease(run: Run) -> str:
 
 
 def _unleased(response_id: str) -> list[Change]:
-    """Nobody works on it any more: what was kept for that goes."""
+    """Drops the records that were only there while somebody worked on it."""
     return [Drop(f"{kind}:{response_id}") for kind in ("lease", "request", "told")]
 
 
@@ -350,13 +350,13 @@ def _claim_value(claim: Claim) -> bytes:
 
 
 def _as_claimed(claim: Claim | None) -> Mapping[str, bytes | None]:
-    """What stands in the store as long as a claim holds."""
+    """The record that stands in the store as long as a claim holds."""
     return NOTHING if claim is None else {_claim_key(claim): _claim_value(claim)}
 
 
 def _answered(claim: Claim | None) -> list[Change]:
-    """The end of a claim whose request was answered. Should its process end before the answer has left, a balancer asks
-    the next one, which finds for a moment that it was.
+    """The end of a claim whose request was answered. A mark stays for a moment: if the process ends before the answer
+    has left, a balancer asks the next one, and the mark says there that the request was answered.
     """
     if claim is None:
         return []
@@ -365,7 +365,7 @@ def _answered(claim: Claim | None) -> list[Change]:
 
 
 def _answer_mark(claim: Claim) -> bytes:
-    """For any other request it is the claim of a process that is not there."""
+    """The value of that mark. Any other request takes it for the claim of a process that is gone."""
     return f"answered {claim.request}".encode()
 
 
@@ -391,7 +391,7 @@ def _is_response(value: dict[str, StoredJson], response_id: str) -> bool:
 
 
 def _response_record(stored: StoredResponse, reference: Reference | None = None) -> WireObject:
-    """With a reference there is no `input`, so that a tagcall that knows no histories does not take it for empty."""
+    """With a reference `input` is missing, not empty: versions that know no histories then find no Response."""
     return {
         "owner": stored.owner,
         "previous": stored.previous,

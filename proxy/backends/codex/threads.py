@@ -1,7 +1,7 @@
-"""The turns that run on one connection, each on a thread of its own, which nothing follows.
+"""The turns that run on one connection, each on its thread.
 
-A turn is a task of the backend: whoever reads its events may leave at any moment, and the turn is then
-ended at codex without anyone waiting for that.
+A turn is a task of the backend. The reader of its events may leave at any moment; the task then ends the turn at codex,
+and nobody waits for that.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from .spare_threads import SpareThreads, Started
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# As a turn's id: 0.163 and 0.169 interrupt whatever runs on the thread then, older versions nothing.
+# The id in an interrupt if the turn's is not known: 0.163 and 0.169 interrupt whatever runs, older versions nothing.
 WHATEVER_RUNS = ""
 
-# Seconds from a turn's start to that of the next turn's thread: codex has asked the model by then, and waits.
+# Seconds after a turn's start at which the next turn's thread is started: codex is then waiting for the model.
 NEXT_THREAD_AFTER = 0.02
 
-# Seconds that a model gets to end an answer by itself of which nothing more is wanted: an interrupt spoils its lane.
+# Seconds that a model gets to end by itself when no more of its answer is wanted. An interrupt would spoil the lane.
 WINDS_DOWN = 2.0
 
 # Threads and their turns that a lost connection left behind.
@@ -57,7 +57,7 @@ Orphans = list[tuple[str, str]]
 class CodexThreads:
     """Made by the session. `orphans` gets the turns that outlive the connection.
 
-    `keeps_lanes` is what the version can do; whether it shall is an option.
+    `keeps_lanes` says whether the version can keep lanes. An option says whether it shall.
     """
 
     def __init__(self, client: RpcClient, life: SessionLife, options: SessionOptions, orphans: Orphans) -> None:
@@ -68,13 +68,13 @@ class CodexThreads:
         self._deadlines = options.deadlines
         self._orphans = orphans
         self._running: dict[str, RunningTurn] = {}
-        self._told: dict[RunningTurn, None] = {}  # what of them was read has not been handed over
+        self._told: dict[RunningTurn, None] = {}  # turns with events that were not handed over yet
         self._started = 0
         self._passed_over: set[str] = set()
         self.spares = SpareThreads(self._start_thread, options.spare_threads)
         self.keeps_lanes = False
         self._lanes = None if options.lanes is None else Lanes(options.lanes)
-        self._environments = True  # what a version refuses is not sent to it again
+        self._environments = True  # not sent again once this version has refused it
 
     # What the reader calls
 
@@ -89,21 +89,21 @@ class CodexThreads:
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
         self._told[turn] = None
-        if method != TEXT_DELTA:  # which is nearly all, and shows neither
+        if method != TEXT_DELTA:  # most lines are deltas, and a delta shows neither
             for kind in turn.passed_over - self._passed_over:
                 self._passed_over.add(kind)
                 log.info("codex_item_passed_over", kind=kind)
             self._life.proven = self._life.proven or turn.completed
 
     def hand_over(self) -> None:
-        """All that was read together has been received."""
+        """Hands over the events of all lines that were read together."""
         told, self._told = self._told, {}
         no_task = asyncio.current_task() is None
         for turn in told:
             turn.events.hand_over(at_once=no_task)
 
     def refused(self, method: str, params: RpcObject) -> None:
-        """A turn asked for something that is not served: it must show soon that it can do without."""
+        """A turn asked for something that is not served. It fails unless another line of it comes soon."""
         turn = self._running.get(str(params.get("threadId") or params.get("conversationId")))
         if turn is not None:
             asyncio.get_running_loop().call_later(self._deadlines.refusal, _give_up, turn, turn.lines, method)
@@ -118,7 +118,7 @@ class CodexThreads:
     # What ends turns
 
     def interrupt(self, thread_id: str, turn_id: str | None) -> None:
-        """Its answer is not waited for: old versions never give one to a turn that has ended."""
+        """Sends an interrupt without waiting for its answer: old versions give none if the turn has ended."""
         with suppress(RpcClosedError):
             self._client.post("turn/interrupt", {"threadId": thread_id, "turnId": turn_id or WHATEVER_RUNS})
 
@@ -127,7 +127,7 @@ class CodexThreads:
             self.interrupt(*self._orphans.pop())
 
     async def interrupt_all(self) -> None:
-        """Waits until they have ended where the connection's end does not end them."""
+        """Interrupts all turns. Waits for their end if they would outlive the connection."""
         for thread_id, turn in self._running.items():
             if not turn.ended.is_set():
                 self.interrupt(thread_id, turn.id)
@@ -166,11 +166,11 @@ class CodexThreads:
 
     @property
     def _keeps_on(self) -> bool:
-        """Whether conversations may go on here."""
+        """Whether lanes may still be kept on this connection."""
         return self._life.usable or self._life.lingers
 
     def wear_out(self) -> None:
-        """Leaves what is new to a fresh app-server; the conversations that it holds may go on here for a while."""
+        """Leaves new conversations to a fresh app-server. Those that this one holds may go on here for a while."""
         if not self._life.usable:
             return
         if self._lanes is not None and self.keeps_lanes:
@@ -183,7 +183,7 @@ class CodexThreads:
         return self._lanes is not None and self.keeps_lanes and self._lanes.holds(prompt, outputs=outputs)
 
     def forget_lapsed(self) -> bool:
-        """Forgets the conversations that nobody went on with. Whether there are any left."""
+        """Forgets the lanes that were idle for too long. Returns whether any are left."""
         if self._lanes is not None:
             self._forget(self._lanes.lapsed(asyncio.get_running_loop().time()))
         return bool(self._lanes)
@@ -199,8 +199,8 @@ class CodexThreads:
         ended = False
 
         def resume(meaning: bytes | None) -> None:
-            # Only what ended by itself: an interrupt leaves a message of codex's own in the thread. So may what was
-            # passed over.
+            # The lane goes on only if the turn ended by itself: an interrupt leaves a message of codex's own in the
+            # thread, and an item that was passed over may do so, too.
             unlike = turn.lost is not None or bool(turn.passed_over) or turn.differs
             if meaning is None or not turn.completed or unlike or not self._keeps_on:
                 if ended:
@@ -221,7 +221,7 @@ class CodexThreads:
                 return
             await self._run_on(lane.thread, turn, prompt, lane.say(prompt), lane, alike=found is None)
         except TurnLostError:
-            # Another attempt has another thread.
+            # The next attempt takes another thread.
             lane.spoilt = True
             raise
         finally:
@@ -230,13 +230,13 @@ class CodexThreads:
                 self._forget([lane])
 
     def _forget(self, lanes: Sequence[HeldThread]) -> None:
-        """These are never used again. codex keeps an ephemeral thread whatever one does, but need not tell of it."""
+        """Gives these threads up. codex keeps an ephemeral thread until it ends, but stops telling of it."""
         for lane in lanes:
             with suppress(RpcClosedError):
                 self._client.post("thread/unsubscribe", {"threadId": lane.thread.id})
 
     async def _thread_for(self, turn: RunningTurn, prompt: Prompt) -> Started:
-        """One that was started before, or a new one."""
+        """A thread that was started ahead, or a new one."""
         turn.exchanged({"method": "thread/start", "params": self._thread_params(prompt)}, ours=True)
         return self.spares.take(prompt) or await self._start_thread(prompt)
 
@@ -283,15 +283,15 @@ class CodexThreads:
         *,
         alike: bool = True,
     ) -> None:
-        """Runs a turn on a thread, that of its `lane`. `alike`: another thread like this may be wanted."""
+        """Runs a turn on a thread, which is that of its `lane` if it has one. `alike`: start a thread like it ahead."""
         if lane is None:
             turn.begin()
         else:
             turn.begin(lane.usage, lane.turns, refusable=turn.outputs and any(item.tool for item in prompt.items))
-        # Before the request: the first notifications may come before its answer.
+        # Registered before the request, because the first notifications may come before its answer.
         self._running[thread.id] = turn
         try:
-            # codex is asked before anything else is prepared: at once, where that needs no wait, or else by the task.
+            # If the request can be written without a wait, this is done here, before the task is made.
             at_once = self._client.takes_at_once and not what.older
             answer = (
                 await self._ask(thread, turn, prompt, what)
@@ -303,12 +303,12 @@ class CodexThreads:
                 starting = group.create_task(start, name="turn start")
                 await asyncio.sleep(0)
                 await self._wait_until_settled(turn)
-                # Who leaves before the turn is known cannot name it yet.
+                # If the reader left early, the turn's id may not be known yet, and an interrupt needs it.
                 await turn.known.wait()
                 await self._end_at_codex(thread.id, turn)
                 starting.cancel()
         finally:
-            # The next turn of its lane may have begun: who has read the end of one need not wait for its owner.
+            # The next turn of the lane may run already: a reader may go on before this task has seen the end.
             if self._running.get(thread.id) is turn:
                 del self._running[thread.id]
         if turn.lost is not None:
@@ -322,9 +322,9 @@ class CodexThreads:
         return await self._client.ask("turn/start", params, deadline=self._deadlines.request, traceparent=trace)
 
     async def _inject_and_ask(self, thread: Started, turn: RunningTurn, prompt: Prompt, what: Unsaid) -> RpcObject:
-        """The answer to the question for the turn, in front of which the thread is given what is older."""
+        """Gives the thread its older items, then asks for the turn. Returns the answer."""
         if what.older:
-            # Awaited, since a turn would run without items that were refused.
+            # Awaited, because otherwise a turn would run without items that codex has refused.
             older = inject_params(thread.id, what.older, outputs=what.outputs)
             turn.exchanged({"method": "thread/inject_items", "params": older}, ours=True)
             await self._client.request("thread/inject_items", older, deadline=self._deadlines.request)
@@ -339,7 +339,7 @@ class CodexThreads:
         *,
         alike: bool,
     ) -> None:
-        """Wait for the turn that codex was `asked` for. What comes of it is told to `turn`; nothing is raised."""
+        """Wait for the turn that codex was `asked` for. Tells `turn` what came of it, and raises nothing."""
         try:
             answer = await asked
             turn.exchanged({"result": answer}, ours=False)
@@ -347,7 +347,7 @@ class CodexThreads:
             if thread.ephemeral and alike and self._life.usable:
                 asyncio.get_running_loop().call_later(NEXT_THREAD_AFTER, self.spares.want, prompt)
         except RpcDeadlineError as error:
-            # When its lines came, only the answer is lost.
+            # If lines of the turn have come, it runs, and only the answer was lost.
             if turn.id is None:
                 await self._doubt(str(error))
                 turn.lose(rpc_failure(error, "start a turn"))
@@ -358,7 +358,7 @@ class CodexThreads:
             turn.exchanged({"error": {"code": error.code, "message": error.message}}, ours=False)
             failure = rpc_failure(error, "start a turn")
             if thread.waited:
-                # It may be the thread that is not there any more; another attempt has a new one.
+                # The spare thread may be gone. The next attempt takes a new one.
                 turn.lose(failure)
                 return
             turn.refuse(rejected(error.message) if failure.status == FAILED["status"] else failure)
@@ -397,7 +397,7 @@ class CodexThreads:
             await self._doubt("a turn does not end")
 
     async def _doubt(self, why: str) -> None:
-        """What does not even answer is killed; what does ends with its other turns, as something in it is stuck."""
+        """Kills an app-server that does not answer. One that answers is stuck somewhere: it ends with its last turn."""
         if await self.probe(why):
             log.warning("codex_retires", why=why)
             self._life.retire()
