@@ -1,8 +1,8 @@
 """Keys and values in a Redis or Valkey server.
 
-A process waits at most `WAIT` for one of its connections; from then on the server has `DEADLINE` for an operation, so
-an answer is never held up for longer. Who comes within `FROZEN` seconds of one that the server has let pass is told so
-at once. What a failover loses is not found any more. Lists stand beside their keys, as Redis has one type a key.
+An operation waits at most `WAIT` for a connection; then the server has `DEADLINE` for it. So no answer is held up for
+longer. If the server lets a deadline pass, operations of the next `FROZEN` seconds fail at once. What a failover
+loses is missing. A list stands beside its key, under a name of its own, because a key in Redis has one type.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from redis.exceptions import (
 from ..errors import StoreError, UsageError
 from .key_value import NOTHING, Append, Change, Drop, Put, Take
 
-# Stands before every key of ours, as others may use the same server.
+# The beginning of all our keys: other programs may use the same server.
 PREFIX = "tagcall:"
 
 # Connections of one process, unless the URL has another `max_connections`.
 MAX_CONNECTIONS = 64
 
-# Seconds that an operation waits for a connection, and seconds that it may take with one. Both count in steps of `STEP`
-# that our own loop has seen: a busy machine, where the loop is behind, is no server that is away.
+# Seconds that an operation waits for a connection, and seconds that it may take with one. Both are counted in steps of
+# `STEP` that our event loop has made: if the machine is busy and the loop is late, the server is not to blame.
 WAIT = 5.0
 DEADLINE = 1.0
 STEP = 0.1
 
-# Seconds in which a server that has let a deadline pass is not asked again.
+# Seconds for which a server is not asked again after it let a deadline pass.
 FROZEN = 1.0
 
-# So often a write is begun, as long as another process changes what it depends on meanwhile.
+# Attempts of a write whose keys another process changes meanwhile.
 MAX_ATTEMPTS = 8
 
-# The oldest server that does.
+# The oldest version of Redis that is supported.
 OLDEST = (6, 2)
 
 
-# Why it cannot be reached.
+# The reason that a `StoreError` gives.
 LATE = "it does not answer in time"
-# What a person may do about one that cannot, for whatever reason.
+# The advice if the reason is not known better.
 OTHERWISE = "start it, or choose another --store; write rediss:// for TLS, redis:// without"
-# What keeps a server from being used, and what to do about it.
+# Why a server cannot be used, and advice if there is any.
 Trouble = tuple[str, str | None]
 
 Command = tuple[str | bytes | int, ...]
@@ -78,19 +78,19 @@ class RedisKeyValue:
 
     def __init__(self, url: str) -> None:
         try:
-            # It takes a database that is no number for none.
+            # redis-py would ignore a database that is no number.
             if not re.fullmatch(r"[/\d]*", urlsplit(url).path):
                 raise ValueError("database")  # noqa: TRY301 -- one place tells what is wrong with a URL
-            # Ours go before those of the URL. The times are kept by `_within`.
+            # Our options win over those of the URL. `_within` keeps the deadlines.
             options: dict[str, Any] = {"max_connections": MAX_CONNECTIONS, **parse_url(url)}
             options |= dict.fromkeys(("socket_timeout", "socket_connect_timeout"))
             options |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
             self._pool = BlockingConnectionPool(**{**options, "timeout": None})
-            # Of its own, as what waits for news would keep a connection from all others.
+            # A pool of its own: a command that waits for news would keep a connection from the others.
             self._waiting = ConnectionPool(**options)
-            self._waiting.make_connection()  # knows its options
+            self._waiting.make_connection()  # fails on an unknown option
         except (TypeError, ValueError):
-            # Their text may hold the password, or a part of it.
+            # The text of these errors may hold the password, or a part of it.
             raise UsageError(
                 "--store is not a Redis URL",
                 "write redis://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password escaped, such "
@@ -134,7 +134,7 @@ class RedisKeyValue:
     async def commit(
         self, changes: Sequence[Change], *, require: Sequence[str] = (), expect: Mapping[str, bytes | None] = NOTHING
     ) -> bool:
-        # A list must not outlive its key, so what is appended to has to be there, too.
+        # A list must not outlive its key, so the key of an appended list must exist.
         needed = {change.key for change in changes if isinstance(change, Append)}
         needed -= {change.key for change in changes if isinstance(change, Put)}
         async with self._connection() as pipeline:
@@ -151,7 +151,7 @@ class RedisKeyValue:
                 for change in changes:
                     if change.key not in absent:
                         _queue(pipeline, change)
-                # EXEC ends it in any case, and nobody is to wait for UNWATCH once the time is over.
+                # EXEC ends the watch anyway. Once the time is over, nobody should wait for an UNWATCH.
                 pipeline.watching = False
                 try:
                     await pipeline.execute()
@@ -161,14 +161,14 @@ class RedisKeyValue:
         raise StoreError("too many others write to it")
 
     async def run(self, commands: Sequence[Command]) -> list[Reply]:
-        """The replies to commands that are sent together. One that the server refuses has its error as its reply."""
+        """The replies to commands that are sent together. The reply to a refused command is its error."""
         async with self._connection() as pipeline:
             connection = pipeline.connection or await self._pool.get_connection()
             await connection.send_packed_command(connection.pack_commands(commands))
             return [await _reply(connection) for _ in commands]
 
     async def wait(self, command: Command, seconds: float) -> Reply:
-        """The reply to one command that makes the server wait for up to `seconds`. For one at a time."""
+        """The reply to a command with which the server waits for up to `seconds`. Call it once at a time."""
         connection = None
         try:
             async with _within(seconds + WAIT):
@@ -176,7 +176,7 @@ class RedisKeyValue:
                 await connection.send_command(*command)
                 reply = await _reply(connection)
         except TimeoutError:
-            raise StoreError("it does not answer in time") from None
+            raise StoreError(LATE) from None
         except (RedisError, OSError) as error:
             raise StoreError(type(error).__name__) from error
         else:
@@ -190,7 +190,7 @@ class RedisKeyValue:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Pipeline]:
-        """A connection for one operation, which has its time from then on."""
+        """A connection for one operation. The operation's time begins once it has the connection."""
         try:
             async with self._redis.pipeline(transaction=True) as pipeline:
                 self._check_frozen()
@@ -203,7 +203,7 @@ class RedisKeyValue:
                         await pipeline.reset()
                         self.up = True
                     except BaseException:
-                        # It may watch keys, and what it says next answers a question of before.
+                        # It may still watch keys, and its next reply would answer an earlier command.
                         pipeline.watching = False
                         if pipeline.connection is not None:
                             await pipeline.connection.disconnect(nowait=True)
@@ -213,7 +213,7 @@ class RedisKeyValue:
             raise StoreError(LATE) from None
         except (RedisError, OSError) as error:
             self.up = False
-            raise StoreError(type(error).__name__) from error  # its text may hold the URL and its password
+            raise StoreError(type(error).__name__) from error  # the text may hold the URL and its password
 
     @asynccontextmanager
     async def _answering(self) -> AsyncIterator[None]:
@@ -231,7 +231,7 @@ class RedisKeyValue:
 
 @asynccontextmanager
 async def _within(seconds: float) -> AsyncIterator[None]:
-    """Raises `TimeoutError` when the loop has seen `seconds` go by."""
+    """Raises `TimeoutError` once the loop has made the steps of `seconds`."""
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
 
@@ -259,7 +259,7 @@ async def _reply(connection: AbstractConnection) -> Reply:
 
 
 async def _describe(connection: Pipeline) -> dict[str, str]:
-    """What the server says of itself, as far as we may ask."""
+    """The server's own description; empty if we may not ask for it."""
     await connection.immediate_execute_command("PING")
     try:
         sections: list[dict[str, object]] = [
@@ -271,7 +271,7 @@ async def _describe(connection: Pipeline) -> dict[str, str]:
 
 
 def _unfit(described: dict[str, str]) -> Trouble | None:
-    """Why a server that describes itself like this cannot be used. Valkey names the Redis that it can stand in for."""
+    """Why a server of this description cannot be used, or None. Valkey names the version of Redis that it replaces."""
     if described.get("redis_mode") == "cluster":
         return (
             "it runs in cluster mode and cannot change several keys in one step",
@@ -286,7 +286,7 @@ def _unfit(described: dict[str, str]) -> Trouble | None:
 
 
 def _why_not(error: BaseException | None) -> Trouble | None:
-    """What a person has to do about a server that takes no connection, when that can be told."""
+    """Why a connection failed and what to do, if `error` tells."""
     causes = list(_causes(error))
     if any(isinstance(cause, AuthenticationError) for cause in causes):
         return "it refuses the user or the password, or needs one", "write redis://USER:PASSWORD@HOST:PORT"
@@ -313,7 +313,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 async def _absent(pipeline: Pipeline, keys: Sequence[str]) -> set[str]:
-    """Those of `keys`, which are watched, that are not there."""
+    """Those of `keys` that do not exist. All of them are watched."""
     return {key for key in keys if not await pipeline.execute_command("EXISTS", _name(key))}
 
 

@@ -1,9 +1,9 @@
 """`tools` and `tool_choice` of the Responses API.
 
-Functions are offered to the model, and so are custom tools, as functions of one string. A namespace's
-members are offered under one flat name each and come back with `name` and `namespace`. A `tool_search`
-that the client executes is offered as well: what it finds comes with the next requests' input. Hosted tools
-are accepted, echoed and not offered: real clients list them always, and nothing here could run them.
+The model is offered functions, and custom tools as functions of one string. A namespace's members are offered under
+one flat name each and come back with `name` and `namespace`. A `tool_search` that the client executes is offered as
+well; the input of the next requests brings the tools that it finds. Hosted tools are accepted and echoed, because real
+clients always list them. They are not offered, because nothing here could run them.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from .custom_tools import grammar_of, has_grammar, input_schema, parse_format, p
 from .json_body import JsonObject, JsonValue
 from .reader import Reader, missing, shown, wrong_type, wrong_value
 
-# Names of functions, of namespaces and of formats; and their characters at most: those of tools may be as long as in
-# the Responses API and in MCP, in Chat Completions as well.
+# The form of the names of functions, namespaces and formats, and their most characters. A tool's name may be as long in
+# Chat Completions as in the Responses API and in MCP.
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 MAX_TOOL_NAME, MAX_FORMAT_NAME = 128, 64
 
 # Functions of one request, those in namespaces included.
 MAX_TOOLS = 128
 
-# Bytes of JSON: the parameters of all tools together.
+# Bytes of JSON that the parameters of all tools may take together.
 MAX_SCHEMA_BYTES = 256 * 1024
 
-# What the model may call.
+# Kinds of tools that the model may call.
 CALLABLE_TOOLS = ("function", "custom")
 
-# What runs at OpenAI: listed, echoed and not offered.
+# Tools that run at OpenAI. They are echoed and not offered.
 HOSTED_TOOLS = frozenset({
     "apply_patch", "code_interpreter", "computer", "computer_use", "computer_use_preview", "file_search",
     "image_generation", "local_shell", "mcp", "programmatic_tool_calling", "shell", "tool_search", "web_search",
     "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11",
 })  # fmt: skip
 
-# The tool by which a client lets the model look for more tools.
+# The tool with which the model can look for more tools.
 SEARCH = "tool_search"
 
-# What a tool's calls come back as.
+# The kinds of items as which calls come back.
 CallKind = Literal["function", "custom", "tool_search"]
 
-# What a client may say of a function or a custom tool, and must find in the echo.
+# Members of a function or a custom tool that the echo repeats.
 ECHOED_MEMBERS = ("allowed_callers", "async", "defer_loading", "output_schema")
 
 
 class DeclaredName(Struct, frozen=True):
-    """How the client knows a tool that the model knows by a flat name."""
+    """The client's name for a tool that the model knows by a flat name."""
 
     name: str
     namespace: str | None = None
@@ -65,27 +65,27 @@ class DeclaredName(Struct, frozen=True):
 
 
 class ToolSet(Struct, frozen=True, eq=False):
-    """The tools of a request: what the model is offered, what the client is told, and the way back."""
+    """The tools of a request: those on offer, their echo, and the client's names by the model's."""
 
     registry: ToolRegistry = field(default_factory=ToolRegistry)
     echo: tuple[JsonObject, ...] = ()
     declared: Mapping[str, DeclaredName] = field(default_factory=dict)
     hosted: frozenset[str] = frozenset()
     unfound: Mapping[str, JsonObject] = field(default_factory=dict)
-    """By the model's name of a deferred tool what a hosted search brings of it: it, or its whole namespace."""
+    """The model's names of deferred tools -> the echo that a hosted search brings: the tool, or its whole namespace."""
     late: frozenset[str] = frozenset()
-    """The model's names of what is on offer because the conversation brought it."""
+    """The model's names of tools that the conversation brought."""
     unheld: tuple[str, ...] = ()
-    """Custom tools with a grammar that nothing can be held to here."""
+    """Names of custom tools with a grammar that cannot be checked here."""
 
     def brought(self, names: Iterable[str]) -> tuple[Tool, ...]:
-        """Those of these tools, by the model's names, that are on offer because the conversation brought them."""
+        """Those of the named tools that the conversation brought. `names` are the model's."""
         late = (self.registry.match(name) for name in names if name in self.late)
         return tuple(tool for tool in late if tool is not None)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the client is to be told."""
+        """Warnings for the client."""
         hosted, unheld = ", ".join(sorted(self.hosted)), ", ".join(self.unheld)
         told = (
             f"Not offered to the model, because nothing here can run it: {hosted}." if hosted else "",
@@ -97,19 +97,19 @@ class ToolSet(Struct, frozen=True, eq=False):
         return self.declared.get(name) or DeclaredName(name)
 
     def model_name(self, name: str, namespace: str | None) -> str:
-        """The flat name of a tool that the client names, whether it is declared in this request or not."""
+        """The flat name of a tool that the client names. This request need not declare it."""
         if namespace is None:
             return name
         for flat, declared in self.declared.items():
             if (declared.name, declared.namespace) == (name, namespace):
                 return flat
-        # What a search found is called in a namespace of its own name, also where this request does not declare it.
+        # A tool that a search found has its own name as its namespace, even if this request does not declare it.
         return name if namespace == name else _flat_name(namespace, name)
 
 
 NO_TOOLS = ToolSet()
 
-# Bytes that the tools of some requests may take, and those that objects take for each byte of their JSON.
+# Bytes of memory for the tools of recent requests, and how many of them a byte of their JSON counts for.
 _RECENT: RecentlyMade[ToolSet] = RecentlyMade(2 * 2**20)
 _OBJECTS = 10
 
@@ -119,7 +119,7 @@ def _flat_name(namespace: str, name: str) -> str:
 
 
 def found_names(tools: Iterable[Reader]) -> list[str]:
-    """The names by which the model calls what a search has found."""
+    """The model's names of tools that a search has found."""
     names: list[str] = []
     for tool in tools:
         if tool.string("type") == "namespace":
@@ -132,7 +132,7 @@ def found_names(tools: Iterable[Reader]) -> list[str]:
 
 
 def _is_search(tool: Reader) -> bool:
-    """Whether the client executes it. A hosted one has nothing to look for: deferred tools are offered at once."""
+    """Whether the client executes `tool`, a search. A hosted one finds nothing: deferred tools are offered at once."""
     return _is_any_search(tool) and tool.choice("execution", ("server", "client")) == "client"
 
 
@@ -141,9 +141,9 @@ def _is_any_search(tool: Reader) -> bool:
 
 
 class _Collector:
-    """Gathers tools in order and keeps count of what they weigh.
+    """Gathers tools in order and counts the bytes of their schemas.
 
-    `searched`: there is a search. `deferring`: what is declared as deferred is not offered before it has found it.
+    `searched`: the request has a search. `deferring`: a deferred tool is not offered before a search has found it.
     """
 
     def __init__(self, *, searched: bool, deferring: bool) -> None:
@@ -159,7 +159,7 @@ class _Collector:
         self._schema_bytes = 0
 
     def add(self, tool: Reader, *, late: bool = False) -> None:
-        """`late`: a tool that an input item brings. It is not echoed, and one that is known already adds nothing."""
+        """`late`: an input item brings the tool. It is not echoed, and ignored if it is known already."""
         kind = tool.required_string("type")
         if kind in CALLABLE_TOOLS:
             echo = self._add_callable(tool, kind, None, late=late)
@@ -191,7 +191,7 @@ class _Collector:
 
     def _add_callable(self, tool: Reader, kind: str, namespace: str | None, *, late: bool) -> JsonObject:
         """Adds a function or a custom tool; returns its echo."""
-        # Chat's nested shape is taken as well: clients are seen to send it to either endpoint.
+        # Chat's nested shape is accepted as well, because clients send it to either endpoint.
         body = tool.object(kind) or tool
         name = body.matching("name", TOOL_NAME, max_length=MAX_TOOL_NAME)
         description = body.string("description")
@@ -206,8 +206,8 @@ class _Collector:
         deferred = body.boolean("defer_loading") is True
         flat = name if namespace is None else _flat_name(namespace, name)
         if late or not (deferred and self._deferring):
-            # At OpenAI a function that a search finds outside any namespace is called in one of its own name: SDKs
-            # look it up by that.
+            # As at OpenAI, a function that a search finds outside any namespace has its own name as its namespace, by
+            # which SDKs look it up.
             lone = deferred and self._searched and form is None and namespace is None
             known = DeclaredName(name, name if lone else namespace, "function" if form is None else "custom")
             self._offer(flat, known, body, parameters, strict=held, grammar=grammar, late=late)
@@ -272,15 +272,15 @@ class _Collector:
 
 
 def parse_tools(request: Reader, late: Iterable[Reader] = ()) -> ToolSet:
-    """`tools` of a request, checked; the order is the client's. `late` are those that its input brings besides."""
-    # What is wrong with them is said first.
+    """`tools` of a request, checked, in the client's order. `late` are those that its input brings besides."""
+    # Their faults are reported before those of the late tools.
     alone = _collected(request, ())
     brought = [*late]
     return _collected(request, brought) if brought else alone
 
 
 def _collected(request: Reader, late: Sequence[Reader]) -> ToolSet:
-    """Most requests have none, or those of the one before."""
+    """The set of these tools, kept from an earlier request if that had the same."""
     tools = request.array("tools", max_length=MAX_TOOLS) or []
     if not tools and not late:
         return NO_TOOLS
@@ -350,7 +350,7 @@ def _allowed(choice: Reader, tools: ToolSet) -> ToolChoice:
     if mode is ChoiceMode.REQUIRED and not names:
         if not entries:
             raise RequestError("Tool choice 'allowed_tools' requires a call but allows no tool.", param="tool_choice")
-        return ToolChoice(ChoiceMode.NONE)  # of hosted tools alone no call can be required
+        return ToolChoice(ChoiceMode.NONE)  # only hosted tools are allowed: no call can be required
     return ToolChoice(mode, tuple(dict.fromkeys(names)))
 
 
@@ -366,7 +366,7 @@ def parse_tool_choice(request: Reader, tools: ToolSet) -> ToolChoice:
                 raise RequestError(
                     "Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice"
                 )
-            # With hosted tools alone there is nothing that could be required of the model.
+            # If there are only hosted tools, no call can be required.
             return ToolChoice(mode if len(tools.registry) else ChoiceMode.NONE)
         case dict():
             reader = Reader.of(value, "tool_choice")

@@ -28,27 +28,27 @@ from .compaction_items import read_summary
 from .foreign_items import CLIENT_CALLS, CLIENT_OUTPUTS, HOSTED_CALLS, client_call, client_result, foreign_id
 from .tool_search import executed_by_client, past_arguments, search_result
 
-# Of messages.
+# The roles of messages.
 INPUT_ROLES = ("assistant", "developer", "system", "user")
 
-# Calls, and what OpenAI calls them in its errors.
+# Kinds of calls, with the words for them in OpenAI's errors.
 CALL_NOUNS = {
     "function_call": "function call", "custom_tool_call": "custom tool call", "tool_search_call": "tool search call",
 }  # fmt: skip
 
-# What gives back what such a call gave.
+# Kinds of outputs, with the kind of call that each answers.
 OUTPUTS = {
     "function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call",
     "tool_search_output": "tool_search_call",
 }  # fmt: skip
 
-# What brings tools, a search's output among them.
+# Kinds of items that bring tools.
 BRINGING = ("additional_tools", "tool_search_output")
 
-# Told to a client whose model goes on without what it thinks it knows.
+# The warning for a client that believes the model knows this summary.
 UNREAD_SUMMARY = "A 'compaction' item comes from another server: the model was not shown its summary."
 
-# Kinds that are part of a real client's history but say nothing to a text model.
+# Kinds that real clients have in their history and that say nothing to a text model.
 SILENT_ITEMS = frozenset({
     "additional_tools", "compaction_trigger", "configuration_update", "image_generation_call", "mcp_approval_request",
     "mcp_approval_response", "mcp_list_tools", "program", "program_output", "reasoning",
@@ -57,7 +57,7 @@ SILENT_ITEMS = frozenset({
 # Calls and results of tools that are not offered here, which are shown all the same.
 FOREIGN_ITEMS = frozenset({*CLIENT_CALLS, *CLIENT_OUTPUTS, *HOSTED_CALLS})
 
-# All that is accepted, in the order in which errors name it.
+# All accepted kinds, in the order in which errors name them.
 ITEM_KINDS = (
     "message", *CALL_NOUNS, *OUTPUTS, "compaction", "item_reference",
     *sorted(FOREIGN_ITEMS | SILENT_ITEMS),
@@ -65,7 +65,7 @@ ITEM_KINDS = (
 
 
 class History(Struct, frozen=True):
-    """What was stored before: the items that stand before the request's own, and those it refers to by id.
+    """Stored items: those that stand before the request's own, and those that it refers to by id.
 
     `strict`: outputs that do not pair with their calls are refused, as OpenAI does.
     """
@@ -75,17 +75,17 @@ class History(Struct, frozen=True):
     strict: bool = False
 
 
-# Of a request that begins a conversation.
+# The history of a request that begins a conversation.
 NO_HISTORY = History()
 
 
 class InputItems(ItemReader):
-    """Reads items one after the other and holds the pairing rules. Some of them are `bringing` tools. `heeds_tools`:
-    what they say depends on the tools that there are.
+    """Reads items one after the other and applies the rules for pairs. `bringing` are the items that bring tools.
+    `heeds_tools`: the meaning of an item depends on the tools of the request.
     """
 
     def __init__(self, tools: ToolSet, history: History, param: str = "input") -> None:
-        """`param` is the member of the request that has them."""
+        """`param` is the member of the request that holds the items."""
         super().__init__()
         self.tools = tools
         self.heeds_tools = False
@@ -100,10 +100,10 @@ class InputItems(ItemReader):
         self._uncalled: dict[str, str] = {}
         self._nameless: list[str] = []
         self._ids: set[str] = set()
-        self._own_ids: set[str] | None = None  # of the request's own items, once these have begun
+        self._own_ids: set[str] | None = None  # ids of the request's own items, once these have begun
 
     def begin_request(self) -> None:
-        """What was added is stored: what follows are the request's own items, which may repeat a call of it."""
+        """The stored items are read. The request's own follow, and may repeat a stored call."""
         self._own_ids = set()
 
     def add(self, item: Reader) -> None:
@@ -138,18 +138,18 @@ class InputItems(ItemReader):
                 raise wrong_value(item.at("type"), kind, ITEM_KINDS)
 
     def _note(self, item: Reader) -> None:
-        """What is looked at besides the conversation."""
+        """Notes what an item means besides its place in the conversation."""
         if item.get("type") in BRINGING:
             self.bringing.append(item)
         if hides_images(item):
             self.warnings.add(UNSHOWN_IMAGES)
 
     def continues(self, history: History) -> bool:
-        """Whether this may stand for the beginning of a request that continues `history`."""
+        """Whether these items may be the beginning of a request that continues `history`."""
         return self._strict == history.strict and not (history.items or history.referred)
 
     def _check_id(self, item: Reader, *, repeats: bool = False) -> None:
-        """`repeats`: it is a call that waits for its output already, which may stand in what is stored as well."""
+        """`repeats`: the item repeats an open call. A stored call may be repeated with its id."""
         identifier = item.string("id")
         if not identifier:
             return
@@ -166,7 +166,7 @@ class InputItems(ItemReader):
 
     def _message(self, item: Reader) -> None:
         role = item.required_string("role")
-        # Of the assistant real clients send null; of the user it would be an empty question.
+        # Real clients send null for an assistant's message. For a user's it would be an empty question.
         if "content" not in item.raw or (role == "user" and item.get("content") is None):
             raise missing(item.at("content"))
         parts = parse_parts(item, "content")
@@ -191,7 +191,7 @@ class InputItems(ItemReader):
             self.warnings.add(UNREAD_SUMMARY)
 
     def _read_call(self, item: Reader, kind: str | None) -> PastCall | None:
-        """The call that an item is, if it is one that the client executes."""
+        """The call in an item; None if the item is no call that the client executes."""
         if kind not in CALL_NOUNS or (kind == "tool_search_call" and not executed_by_client(item)):
             return None
         arguments = _arguments(item, kind)
@@ -221,8 +221,8 @@ class InputItems(ItemReader):
         self._result(ToolResult(call_id, parts, brings), item.get(given), CALL_NOUNS[OUTPUTS[kind]])
 
     def _answered_call(self, item: Reader, kind: str) -> str | None:
-        """The id of the call that an output answers. One that has none but the name of its tool answers the newest open
-        call of that tool, or None: then it stands for itself.
+        """The id of the call that an output answers. An output with only the name of its tool answers the newest open
+        call of that tool. None: there is no such call, and the output stands for itself.
         """
         named = kind == "function_call_output" and item.get("call_id") is None and item.get("name") is not None
         if not named:
@@ -246,7 +246,7 @@ class InputItems(ItemReader):
             self._uncalled.setdefault(call_id, noun)
         elif self._strict and call_id in self._outputs:
             if self._outputs[call_id] == output:
-                return  # said twice in the same words: nothing to choose between
+                return  # the same output twice
             raise RequestError(f"Duplicate {noun} output found with call_id {call_id}.", param=self._param)
         if self._strict:
             self._outputs[call_id] = output
@@ -265,7 +265,7 @@ class InputItems(ItemReader):
             self._hosted(item, kind)
 
     def _hosted(self, item: Reader, kind: str) -> None:
-        """A call with its result, if there is anything to see of it."""
+        """Adds a hosted call with its result, unless it shows neither arguments nor a result."""
         self.heeds_tools = True
         call = HOSTED_CALLS[kind](item.raw, self.tools)
         if call.result or call.arguments != "{}":
@@ -274,13 +274,13 @@ class InputItems(ItemReader):
             self.entries += (PastCall(call_id, call.name, call.arguments), result)
 
     def check_outputs(self) -> None:
-        """Whether each output has a call. Raises `RequestError`."""
+        """Raises `RequestError` if an output has no call."""
         for call_id, noun in self._uncalled.items():
             if call_id not in self._calls and noun in CALL_NOUNS.values():
                 raise self._without_call(call_id, noun)
 
     def finish(self) -> Paired:
-        """All of them. Raises `RequestError`."""
+        """The whole conversation. Raises `RequestError` if calls and outputs do not pair as they must."""
         self.check_outputs()
         if not self._strict:
             return paired(self.entries)
@@ -294,7 +294,7 @@ class InputItems(ItemReader):
 
 
 def _arguments(call: Reader, kind: str) -> str:
-    """What the model is shown of a call that has it in this member."""
+    """The arguments with which the model is shown a call of this kind."""
     match kind:
         case "custom_tool_call":
             call.require("input")
@@ -318,8 +318,8 @@ def referred_id(item: JsonValue) -> str | None:
 
 
 def referred_ids(value: JsonValue) -> tuple[str, ...]:
-    """The ids of all references among the items in `value`; nothing else of it is looked at."""
-    # Most items say what they are, by a type or at least a role, and no more need be looked at.
+    """The ids of all references among the items in `value`. Nothing else is checked."""
+    # Most items have a type or a role, and need no further look.
     return tuple(
         identifier
         for item in (value if isinstance(value, list) else ())
@@ -332,7 +332,7 @@ def referred_ids(value: JsonValue) -> tuple[str, ...]:
 class Input:
     """`input` of a request: a string or an array of items.
 
-    It may be missing or empty where the request continues something. What is wrong with it raises `RequestError`.
+    It may be missing or empty if the request continues something. The methods raise `RequestError` for bad input.
     """
 
     def __init__(self, request: Reader) -> None:
@@ -342,7 +342,7 @@ class Input:
         self._items = ReadOn(InputItems, None, self._values, "input")
 
     def referred(self) -> tuple[str, ...]:
-        """The ids of stored items that it refers to. What is known of a beginning refers to none."""
+        """The ids of stored items that it refers to. A beginning that was read before refers to none."""
         return referred_ids(self._values[self._items.known :])
 
     def brought(self, history: History) -> Iterator[Reader]:
@@ -359,7 +359,7 @@ class Input:
                 yield from _brought_by(self._items.reader(index, value))
 
     def read(self, tools: ToolSet, history: History) -> tuple[Paired, Collection[str]]:
-        """What the items say behind those of `history` and beside these `tools`, and what the client is told of it."""
+        """The conversation of `history` and these items, with these `tools`, and the warnings for the client."""
         if (begun := self._items.begun) and begun.heeds_tools and begun.tools is not tools:
             self._items.read_all()
         items = self._items.begin(partial(_behind, history, tools))
@@ -382,21 +382,21 @@ class Input:
             case other:
                 raise wrong_type("input", "a string or an array of input items", other)
         conversation = items.finish()
-        # What is stored stands in front of any beginning, and what is referred to may be gone the next time.
+        # Not kept with a history: stored items stand in front of it, and items that it refers to may be gone next time.
         if not (history.items or history.referred):
             self._items.keep()
         return conversation, sorted(items.warnings)
 
 
 def _brought_by(item: Reader) -> Iterator[Reader]:
-    """The tools that an item brings, if it is of such a kind."""
+    """The tools that an item brings, if any."""
     if item.get("type") in BRINGING:
         item.require("tools")
         yield from item.objects("tools")
 
 
 def _behind(history: History, tools: ToolSet) -> InputItems:
-    """What reads a request's own items next."""
+    """A reader that has read the stored items, and reads the request's own next."""
     items = InputItems(tools, history)
     for stored in _stored(history):
         items.add(stored)
@@ -410,7 +410,7 @@ def _stored(history: History) -> list[Reader]:
 
 
 def is_trigger(item: JsonValue) -> bool:
-    """Whether it asks for a summary of what stands in front of it, and is no item of a conversation."""
+    """Whether `item` is no item of a conversation, but asks for a summary of the items in front."""
     return isinstance(item, dict) and item.get("type") == "compaction_trigger"
 
 
@@ -420,7 +420,7 @@ def ends_with_trigger(value: JsonValue) -> bool:
 
 
 def _check_triggers(items: Iterable[tuple[int, JsonValue]], param: str) -> None:
-    """`items`, with their places in `param`, may ask for no summary."""
+    """Raises `RequestError` if one of `items`, given with their places in `param`, asks for a summary."""
     for index, item in items:
         if is_trigger(item):
             raise RequestError(
@@ -431,7 +431,7 @@ def _check_triggers(items: Iterable[tuple[int, JsonValue]], param: str) -> None:
 
 
 def _goes_on(request: Reader) -> bool:
-    """Whether it continues something, or only prepares what will be asked."""
+    """Whether `request` continues something, or only prepares a later request."""
     continued = ("previous_response_id", "conversation")
     return any(request.get(name) is not None for name in continued) or request.get("generate") is False
 
