@@ -17,18 +17,18 @@ from typing import TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-# The values of `--log-level`, and `none` for commands that say themselves what happened.
+# The values of `--log-level`, and `none` for commands that print their own messages.
 LEVELS = {
     "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
     "none": logging.CRITICAL,
 }  # fmt: skip
 
-# Characters of a client's own word that a line shows.
+# Characters of a client's text that a line shows.
 LONGEST = 200
 
 
 def _harmless(text: str) -> str:
-    """Without line breaks, terminal codes and characters that reverse what is read."""
+    """`text` without line breaks, terminal codes and characters that reverse the direction."""
     text = text if len(text) <= LONGEST else text[:LONGEST] + "..."
     if text.isprintable():
         return text
@@ -52,7 +52,7 @@ class _WithoutClientBytes(logging.Filter):
 
 
 class _Json(logging.Formatter):
-    """What libraries log, as a line like ours."""
+    """Formats the records of libraries as our JSON lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         return _json_line(_harmless(record.getMessage()), record.levelno, datetime.fromtimestamp(record.created, UTC))
@@ -64,7 +64,7 @@ def _json_line(event: str, level: int, time: datetime, **more: object) -> str:
 
 
 def _without_small_talk(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Leaves what a person at the terminal wants to see: turns, what was refused, and what went wrong."""
+    """Drops all lines that a person at the terminal does not need. Turns, refusals and faults stay."""
     if event["event"] == "request":
         if event["outcome"] == "done" and "model" not in event:
             raise structlog.DropEvent
@@ -73,12 +73,12 @@ def _without_small_talk(_logger: WrappedLogger, method: str, event: EventDict) -
     return event
 
 
-# What came of a request, by its `outcome`.
+# The words for a request's `outcome`.
 OUTCOMES = {"done": "answered", "client gone": "the client left", "refused": "refused", "failed": "failed"}
 
 
 def request_line(event: EventDict) -> str:
-    """A turn for people: time, client, model, calls, seconds, and in words what came of it."""
+    """A turn as a line for people: time, client, model, seconds, and its outcome in words."""
     outcome = OUTCOMES[event["outcome"]]
     said = event.get("said")
     if event["outcome"] == "done" and said:
@@ -107,7 +107,7 @@ class _ForPeople:
 
 
 class _StandardError:
-    """What there is of it, to write lines to. A reader that has gone or a full disk costs the line, and no answer."""
+    """Standard error, if there is one. If it cannot be written, the line is lost, and no answer fails for it."""
 
     def write(self, text: str) -> None:
         if sys.stderr is not None:
@@ -124,26 +124,26 @@ STANDARD_ERROR = cast("TextIO", _StandardError())
 
 
 def tell(sentence: str, level: int = logging.WARNING, **more: object) -> None:
-    """Says something to whoever reads standard error, at every `--log-level`: a sentence, or such a JSON line, which
-    has `more` beside it.
+    """Writes a sentence to standard error, at every `--log-level`. With JSON logs it is a line with `more` beside the
+    sentence.
     """
     line = _json_line(sentence, level, datetime.now(UTC), **more) if _Form.now == "json" else sentence
     print(line, file=STANDARD_ERROR, flush=True)
 
 
 def tell_as(form: str) -> None:
-    """How `tell` says it: `json` or `console`."""
+    """Chooses the form in which `tell` writes: `json` or `console`."""
     _Form.now = form
 
 
 class _Form:
-    """How this process tells things, once it is known."""
+    """The form in which `tell` writes."""
 
     now = "console"
 
 
 def discard_output() -> None:
-    """Nobody reads standard output any more: what waits in its buffer goes nowhere, and fails nothing at the end."""
+    """Sends standard output nowhere: its reader has gone, and the rest of its buffer must not fail at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,7 +1,7 @@
 """Where settings come from: a flag wins over its variable, that over `tagcall.toml`, that over the default.
 
-Each is held against the table in `settings`. What is nearly the name of a setting is an error, for whoever meant to
-protect something must not find it open: `TAGCALL_REQUIRE_NONSE=1`, `require-nonse = true`.
+Each is checked against the table in `settings`. A name that is nearly that of a setting is an error, because a slip of
+the pen must not leave something open that its owner meant to protect: `TAGCALL_API_KEYS=...`, `api-keys = [...]`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def config_file(chosen: str | None) -> Path | None:
         return user_path(chosen)
     try:
         usual = config_folder() / "tagcall.toml"
-    except UsageError:  # without a home there is none in it
+    except UsageError:  # the user has no home
         return None
     return usual if usual.exists() else None
 
@@ -93,7 +93,7 @@ def _from_variable(row: Setting, environment: Mapping[str, str]) -> list[str] | 
 
 
 def _read_file(file: Path) -> Mapping[str, object]:
-    """By the names of the table. Raises `UsageError`."""
+    """The values in `file`, by the names of the table. Raises `UsageError`."""
     import tomllib  # noqa: PLC0415 -- most have no such file
 
     try:
@@ -119,7 +119,7 @@ def _read_file(file: Path) -> Mapping[str, object]:
 
 
 def _texts(row: Setting, value: object, source: str) -> list[str]:
-    """As on a command line, where everything is text."""
+    """`value` as the texts that a command line would have."""
     values = value if isinstance(value, list) else [value]
     if isinstance(value, list) and not row.repeatable:
         raise UsageError(f"{source} takes one value, not a list.")

@@ -1,19 +1,19 @@
-"""One delivery: a turn run to its end, its events as an API's own, handed to a sink.
+"""One delivery: runs a turn to its end, makes an API's events of it, and hands them to a sink.
 
     turn --batches--> builder --events--> sink     an event stream, one JSON body,
                          |                         frames on a socket, a job in the background
-                         '-- what is to be kept is kept before the last events leave
+                         '-- the answer is stored before its last events leave
 
     the turn ends                  its last events
     it fails before any event,     raised: its caller refuses the request (an HTTP error, an `error` frame)
        and nothing has left
-    it fails later                 its last events, which tell so
-    a fault of ours                logged with its trace, told without it: raised, or as last events
-    nobody wants more of it        the last events that its `Cancellation` makes
-    its client leaves              `ConnectionError`: raised; whoever cancels this leaves as well
+    it fails later                 its last events, which tell the error
+    a fault of ours                logged with its trace; raised or told without it, as above
+    it is cancelled                the last events that its `Cancellation` makes
+    its client leaves              raised: `ConnectionError`
 
-Every API that answers with a turn comes through here; what differs between them is an `Exchange`, and between the
-ways that lead to clients a `Sink`.
+Every API that answers with a turn comes through here. An `Exchange` holds the differences between APIs, and a `Sink` is
+a way to a client.
 """
 
 from __future__ import annotations
@@ -48,29 +48,29 @@ from .state import BACKEND, KEYS, REQUEST_LOG, TURN_OPTIONS
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Events of a turn that are looked at in one step, in some milliseconds; hardly an answer has as many.
+# Events of a turn that are handled in one step of some milliseconds. Hardly any answer has more.
 MADE_AT_ONCE = 512
 
 Batches = AsyncGenerator[list[TurnEvent], None]
 
 
 class Cancellation:
-    """Ends a delivery from outside, between two batches only: what was built is sent."""
+    """Ends a delivery from outside, between two batches: events that were built are still sent."""
 
     def __init__(self) -> None:
         self.ending: Callable[[], list[WireEvent]] | None = None
-        """What makes the last events; None as long as nobody has asked."""
+        """Makes the last events; None as long as nobody has asked for the end."""
         self._waiting: asyncio.Timeout | None = None
 
     def request(self, ending: Callable[[], list[WireEvent]]) -> None:
-        """The first to ask says how it ends; a delivery that has its last events already ends with those."""
+        """Asks for the end. The first one who asks decides how it ends, unless it has its last events already."""
         if self.ending is None:
             self.ending = ending
             if self._waiting is not None:
                 self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def cut(self, turn: Batches) -> Batches:
-        """The batches of `turn`, to its end or to where nobody wants more of them."""
+        """The batches of `turn`, until it ends or its end is asked for."""
         async with aclosing(turn):
             while self.ending is None and (batch := await self._next(turn)) is not None:
                 yield batch
@@ -80,7 +80,7 @@ class Cancellation:
             async with asyncio.timeout(None) as self._waiting:
                 return await anext(turn, None)
         except (TimeoutError, asyncio.CancelledError):
-            # Who stops in haste asks, and cancels the task right after: that is one wish, not two.
+            # A stop in haste asks for the end and cancels the task right after. These two are one wish.
             if self.ending is None:
                 raise
             return None
@@ -97,22 +97,22 @@ def _as_it_is(error: ApiError) -> ApiError:
 
 
 class Exchange(Struct, frozen=True):
-    """What a request asks of the turn, and who makes its answer."""
+    """A request: the turn that it asks for, and the builder of its answer."""
 
     turn: TurnRequest
     owner: str
-    """Who asks: nothing that a turn leaves behind is for another."""
+    """The owner of the request's key. Nothing that the turn leaves behind is for another owner."""
     builder: AnswerBuilder
     keep: Callable[[], Awaitable[None]] = _nothing
-    """Awaited once the turn is finished, before the last events leave. Raises `ApiError` for what is to be told in
-    place of its end.
+    """Stores the answer. Awaited once the turn is finished, before the last events leave. If it raises `ApiError`, the
+    answer ends with that error.
     """
     mint: MintId = mint_id
     """Makes the ids of its calls."""
     map_error: Callable[[ApiError], ApiError] = _as_it_is
-    """Makes of an error what its API says there, when that is not what the Responses API says."""
+    """Turns an error into that of its API, if it is another one than in the Responses API."""
     cancellation: Cancellation | None = None
-    """What can end it early, where something can."""
+    """With this the delivery can be ended early."""
 
 
 class Sink(Protocol):
@@ -120,23 +120,22 @@ class Sink(Protocol):
 
     @property
     def begun(self) -> bool:
-        """Something has left, or is leaving: from now on a failure has to be told in the answer itself."""
+        """Something has left or is leaving, so the answer itself has to tell of a failure."""
 
     def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
-        """Begins the answer, and does around the turn what has to be done beside it."""
+        """Begins the answer. The context lasts as long as the turn, for work beside it."""
 
     def send(self, events: Sequence[WireEvent]) -> Awaitable[None]:
         """Events in the middle of the answer, those of one batch."""
 
     def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> Awaitable[None]:
-        """The last events. `error`: what they tell. May come when `open` is left: a fault may have ended that."""
+        """The last events, and the `error` that they tell. A fault may have ended the context of `open` before."""
 
 
 async def deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog) -> None:
-    """Hands one answer to `sink`, to its end whatever happens: nobody is left without its last event.
+    """Hands one answer to `sink`, and its last event whatever happens.
 
-    Raises `ApiError` when the request is to be refused, for nothing has left, and `ConnectionError` when its client
-    has gone.
+    Raises `ApiError` if nothing has left and the request is refused, and `ConnectionError` if the client has gone.
     """
     asked = exchange.turn
     wanted = replace(
@@ -156,7 +155,7 @@ async def _deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: 
             try:
                 last, error = await _send_all_but_the_last(app, exchange, sink, entry, record)
             finally:
-                record.close(time.monotonic())  # telling its end may take longer
+                record.close(time.monotonic())  # now, because sending the end may take longer
             await sink.finish(last, error)
     except ConnectionError:
         raise
@@ -179,7 +178,7 @@ async def _deliver(app: web.Application, exchange: Exchange, sink: Sink, entry: 
 async def _send_all_but_the_last(
     app: web.Application, exchange: Exchange, sink: Sink, entry: RequestLog, record: TurnRecord
 ) -> tuple[list[WireEvent], ApiError | None]:
-    """Runs the turn. Returns its last events, once it is closed, and what they tell."""
+    """Runs the turn and closes it. Returns its last events, and the error that they tell."""
     builder, cancellation = exchange.builder, exchange.cancellation
     app[MODELS].look()
     with app[METRICS].turn(entry.turn) as clock:
@@ -213,7 +212,7 @@ async def _last(
     batch: list[TurnEvent],
     record: TurnRecord,
 ) -> tuple[list[WireEvent], ApiError | None]:
-    """The events of the batch that ends the turn, once what is to be kept is kept, and what they tell."""
+    """Stores the answer. Returns the events of the batch that ends the turn, and the error that they tell."""
     builder, end, error = exchange.builder, batch[-1], None
     if isinstance(end, (TurnFinished, TurnFailed)) and end.usage:
         _count(app, exchange, entry, end.usage)
@@ -243,7 +242,7 @@ async def _last(
 
 
 def _count(app: web.Application, exchange: Exchange, entry: RequestLog, usage: Usage) -> None:
-    """What a turn has taken, however it ended."""
+    """Counts the tokens of a turn, however it ended."""
     entry.used(usage)
     app[RATE_LIMITS].spend(exchange.owner, usage)
     model, key = app[MODELS].label(exchange.turn.model), app[KEYS].name_of(exchange.owner)
@@ -251,14 +250,14 @@ def _count(app: web.Application, exchange: Exchange, entry: RequestLog, usage: U
 
 
 def _made(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
-    """What `builder` makes of `batch`."""
+    """The events that `builder` makes of `batch`."""
     if len(batch) == 1:
         return builder.handle(batch[0])
     return [made for event in batch for made in builder.handle(event)]
 
 
 async def _made_in_steps(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> list[WireEvent]:
-    """The same of a long one, with steps between which others are served."""
+    """The same for a long batch, in steps between which others are served."""
     events: list[WireEvent] = []
     for start in range(0, len(batch), MADE_AT_ONCE):
         if start:
@@ -271,8 +270,8 @@ async def _made_in_steps(builder: AnswerBuilder, batch: Sequence[TurnEvent]) -> 
 
 
 async def answer(request: web.Request, exchange: Exchange) -> web.StreamResponse:
-    """Serves one exchange as a stream, if its client reads it while it is written, or as one JSON body, as its API
-    writes them. Raises `ApiError`.
+    """Serves one exchange in the form of its API: as a stream if the client wants one, else as one JSON body. Raises
+    `ApiError`.
     """
     entry, stream = request[REQUEST_LOG], exchange.turn.streamed
     entry.answers(exchange.turn.model, exchange.builder.id, stream=stream)
@@ -289,7 +288,7 @@ async def answer(request: web.Request, exchange: Exchange) -> web.StreamResponse
 
 
 class BodySink:
-    """The sink of an answer that leaves as one JSON body: nothing leaves before its end, and no failure is one."""
+    """The sink of an answer that leaves as one JSON body at its end. A failure is raised instead."""
 
     begun = False
 
@@ -298,7 +297,7 @@ class BodySink:
         return no_connection()
 
     async def send(self, events: Sequence[WireEvent]) -> None:
-        """The builder has them."""
+        """Nothing leaves yet: the builder keeps the events."""
 
     async def finish(self, events: Sequence[WireEvent], error: ApiError | None) -> None:
         if error is not None:
@@ -307,7 +306,7 @@ class BodySink:
 
 @asynccontextmanager
 async def no_connection() -> AsyncIterator[None]:
-    """For a sink that writes to no client: a connection that fails there is one of ours, and a fault."""
+    """For a sink that writes to no client: if a connection fails there, it is one of ours, and a fault."""
     try:
         yield
     except ConnectionError as error:

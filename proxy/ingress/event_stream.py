@@ -22,34 +22,34 @@ from .state import REQUEST_LOG, WARNING, WIRE_FORMAT, WRITTEN
 # Seconds until the head leaves without a first batch (clients expect a sign within about 2).
 HEAD_WAIT = 2.0
 
-# Seconds of silence after which a sign of life is sent; clients and proxies in between cut at 30 and more. Those of an
-# impatient API want it sooner.
+# Seconds of silence after which a sign of life is sent. Clients and proxies cut a silent stream after 30 or more, those
+# of an impatient API sooner.
 HEARTBEAT = 10.0
 SHORT_HEARTBEAT = 2.0
 
 # Seconds that a write may wait for its client to read.
 WRITE_DEADLINE = 15.0
 
-# Bytes after which it is seen whether the client reads, as aiohttp does.
+# Bytes after which the writer waits until the client has read, as aiohttp does.
 DRAINED_AFTER = 1 << 16
 
-# Events that are encoded in one step; and bytes of an answer from which on its last ones, which repeat it, are
-# encoded one by one: others are served in between.
+# Events that are encoded in one step. The last events of an answer repeat all of it. If it has more bytes than this,
+# they are encoded one by one, and others are served in between.
 ENCODED_AT_ONCE = 256
 LONG_ANSWER = 1 << 20
 
-# Nobody on the way may store, compress or gather an event stream.
+# No proxy may store, compress or buffer an event stream.
 STREAM_HEADERS = {
     "Cache-Control": "no-cache, no-transform",
     "X-Accel-Buffering": "no",
 }
 
-# Events that are made elsewhere: pieces of whole events that came together, as they come.
+# Events that are made elsewhere. Each batch holds the bytes of whole events that came together.
 Subscription = AsyncGenerator[list[bytes], None]
 
 
 class _EventStreamResponse(web.StreamResponse):
-    """Its head leaves in one write with what comes first. An aiohttp that does not know this attribute takes two."""
+    """Its head leaves in one write with the first events; in two, if aiohttp does not know this attribute."""
 
     _send_headers_immediately = False
 
@@ -57,8 +57,8 @@ class _EventStreamResponse(web.StreamResponse):
 class EventStream:
     """While it is `open`, `write` pieces of whole events, and `end` it. `begun`: a head is leaving or has left.
 
-    It is written as the API of its request writes. All of it may raise `ConnectionError`: the client has gone, or has
-    stopped reading.
+    It has the form of the request's API. Each method may raise `ConnectionError`: the client has gone, or has stopped
+    reading.
     """
 
     def __init__(self, request: web.Request) -> None:
@@ -73,7 +73,7 @@ class EventStream:
         self._writing = False
         self._response: web.StreamResponse | None = None
         self._writer: AbstractStreamWriter | None = None
-        # What chunks are written to, once the head has left.
+        # Chunks are written to this once the head has left.
         self._transport: asyncio.Transport | None = None
         self._drained_at = 0  # bytes
         self.begun = False
@@ -82,7 +82,7 @@ class EventStream:
 
     @property
     def reply(self) -> web.StreamResponse:
-        """What aiohttp is to be given once the stream is over."""
+        """The response that aiohttp wants once the stream is over."""
         return self._response or web.Response(status=499)
 
     @asynccontextmanager
@@ -91,8 +91,8 @@ class EventStream:
         opening: Callable[[], Sequence[bytes]] = tuple,
         pulse: Callable[[], Sequence[bytes]] = tuple,
     ) -> AsyncIterator[None]:
-        """Keeps the stream alive. `opening` makes what leaves with the head; `pulse` makes what breaks a silence, where
-        that is not what its format has for it.
+        """Keeps the stream alive. `opening` makes the events that leave with the head. `pulse` makes the sign of life,
+        if the format's own will not do.
         """
         self._opening = opening
         alive: list[asyncio.Task[None]] = []
@@ -101,7 +101,7 @@ class EventStream:
             name = f"keep alive {self._request[REQUEST_LOG].id}"
             alive.append(group.create_task(self._keep_alive(pulse), name=name))
 
-        # Most answers have begun by then, and many are over.
+        # Begun late: by then most answers have begun, and many are over.
         timer = asyncio.get_running_loop().call_later(HEAD_WAIT, keep_alive)
         try:
             async with asyncio.TaskGroup() as group:
@@ -112,12 +112,12 @@ class EventStream:
                 for task in alive:
                     task.cancel()
         except BaseExceptionGroup as errors:
-            errors.__traceback__ = None  # the frame that raised it holds it
-            # A fault of ours does not hide behind a client that leaves.
+            errors.__traceback__ = None  # it would hold its frame, and the frame holds it
+            # If the client left and we have a fault, the fault is raised.
             raise min(errors.exceptions, key=lambda error: isinstance(error, ConnectionError)) from None
 
     async def _begin(self) -> web.StreamResponse:
-        """The prepared response, its opening events sent; without any, its head waits for what is sent next."""
+        """The prepared response. Its head leaves with the opening events, or with the next write if there are none."""
         self.begun = True
         async with self._lock:
             if self._response is None:
@@ -137,8 +137,8 @@ class EventStream:
         self._writing = False
 
     async def end(self) -> None:
-        """The last piece: all of the answer has left."""
-        self._request[REQUEST_LOG].left_whole()  # there are clients that hang up at `[DONE]`
+        """Sends the end of the stream, behind a whole answer."""
+        self._request[REQUEST_LOG].left_whole()  # before the end, because some clients hang up at `[DONE]`
         if end := self.format.end:
             await self.write([end])
 
@@ -152,7 +152,7 @@ class EventStream:
             elif self._transport.is_closing():
                 raise ConnectionResetError("the client has gone")
             else:
-                # As aiohttp does, which would ask for each chunk what stays as it is.
+                # The same bytes as aiohttp's, without its checks for each chunk.
                 self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 if self.sent > self._drained_at + DRAINED_AFTER and self._writer is not None:
                     self._drained_at = self.sent
@@ -160,7 +160,7 @@ class EventStream:
             if self._written is not None:
                 self._written.append(piece)
         if not pieces and self._writer is not None:
-            self._writer.send_headers()  # alone
+            self._writer.send_headers()  # the head alone
 
     async def _keep_alive(self, pulse: Callable[[], Sequence[bytes]]) -> None:
         """Opens the stream, breaks each silence, and cuts off a client that has stopped reading.
@@ -190,7 +190,7 @@ class EventStream:
 
 
 def _is_long(event: WireEvent) -> bool:
-    """Whether so much of an answer comes at once: those behind it say all of it again."""
+    """Whether `event` has so much text that the events behind it, which repeat the text, are long."""
     match event.get("delta"):
         case str(text):
             return len(text) > LONG_ANSWER
@@ -199,8 +199,8 @@ def _is_long(event: WireEvent) -> bool:
 
 
 class StreamSink:
-    """The sink of an answer that leaves as an event stream. `warnings` leave as comments before its last events, where
-    its readers know such.
+    """The sink of an answer that leaves as an event stream. `warnings` leave as comments before its last events, if the
+    format has comments.
     """
 
     def __init__(self, stream: EventStream, warnings: Sequence[str] = ()) -> None:
@@ -208,7 +208,7 @@ class StreamSink:
         self._encode = stream.format.encode
         self._warnings = warnings if stream.format.comments else ()
         self._opening: Sequence[WireEvent] = ()
-        # The bytes of these, once they are made; None when they have left.
+        # The bytes of the opening events, once they are made; None when they have left.
         self._ready: list[bytes] | None = None
 
     @property
@@ -217,7 +217,7 @@ class StreamSink:
 
     def open(self, builder: AnswerBuilder) -> AbstractAsyncContextManager[None]:
         self._opening, self._ready = builder.start(), []
-        # While the model begins: they repeat what was asked. It is asked in the loop's next turn, by a task of its own.
+        # The opening events repeat the request. They are made after the loop's next turn, in which the model is asked.
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.call_soon, self._make_ready)
         encode = self._encode
@@ -231,7 +231,7 @@ class StreamSink:
         await self._stream.write(self._next(events))
 
     def _next(self, events: Sequence[WireEvent]) -> list[bytes]:
-        """`events`, behind those that open the answer if these have not left: what has come by then leaves together."""
+        """The bytes of `events`, behind the opening events if these have not left yet."""
         if self._ready is None:
             return self._encode(events)
         self._make_ready()
@@ -255,14 +255,14 @@ class StreamSink:
 
 
 async def stream_subscription(request: web.Request, subscription: Subscription) -> web.StreamResponse:
-    """An event stream of what a subscription brings, to its end. Who reads it may leave without ending anything."""
+    """Streams a subscription to its end. A reader that leaves ends nothing but its stream."""
     entry = request[REQUEST_LOG]
     stream = EventStream(request)
     try:
         async with aclosing(subscription), stream.open():
-            await stream.write(())  # nothing can become an HTTP error any more: the head need not wait
+            await stream.write(())  # the head need not wait: nothing can become an HTTP error any more
             if request.method == "HEAD":
-                return stream.reply  # what stood behind it would be read as the next answer
+                return stream.reply  # a body would be read as the next answer
             async for pieces in subscription:
                 entry.saw_first_event()
                 await stream.write([b"".join(pieces)])

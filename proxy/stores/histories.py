@@ -1,11 +1,11 @@
-"""Inputs that begin as an earlier one did: what both hold is kept once.
+"""Inputs that begin like an earlier one. The items that both hold are stored once.
 
-    history:<id>            how many items, their digest, which Responses have how many of them; the items as the list
+    history:<id>            how many items, their digest, how many of them each Response has; the items as the list
     tail:<owner>:<digest>   the history whose items have this digest
 
-A client that sends its whole history sends all that its last request sent, then the answer, then what is new. So the
-next input goes on from the history that ends in front of an answer of its own, which is found by the digest of all
-items up to there. One that goes on from the middle of a history, after an edit, begins another.
+A client that sends its whole history sends the items of its last request, then the answer, then new items. So a new
+input goes on from the history that ends right in front of one of its answers. The digest of all items up to there finds
+that history. An input that goes on from the middle of a history, after an edit, begins another history.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..contracts import StoredResponse, WireObject
 from .key_value import HEAD, Append, Change, Drop, KeyValue, Put
 from .records import DIGEST_SIZE, decode, encode
 
-# A question, its answer and the next question. Fewer items are no history: they stand in their Response.
+# The fewest items of a history: a question, its answer, the next question. Fewer items stand in their Response.
 FEWEST = 3
 
-# So many places of an input, its newest, are tried. Calls that were made side by side are each followed by their result
-# in some clients, so not each place in front of an answer is where a request ended.
+# The newest places of an input at which an earlier request may have ended. Several are tried, because some clients put
+# each result behind its call, and then no request ended between the calls of one answer.
 PLACES = 16
 
 
@@ -38,7 +38,7 @@ class Reference(Struct, frozen=True):
 
 
 class _History(Struct, frozen=True):
-    """`users` are the Responses that refer to it, each with its count. `written` is how it stands in the store."""
+    """`users` are the Responses that refer to it, each with its count. `written` is its record in the store."""
 
     count: int
     digest: str
@@ -50,7 +50,7 @@ class _History(Struct, frozen=True):
 
 
 class HistoryStep(Struct, frozen=True):
-    """What is to be committed, if the store still holds what is expected. `reference` is to what it is for."""
+    """`changes` to commit if the store still holds what they `expect`. `reference`: the Response's part."""
 
     changes: Sequence[Change]
     expect: Mapping[str, bytes | None]
@@ -63,7 +63,7 @@ class Histories:
         self._ttl = ttl
 
     async def join(self, stored: StoredResponse) -> HistoryStep | None:
-        """How a Response's input is kept in a history. None: it is none."""
+        """The changes that keep a Response's input in a history; None if the input makes no history."""
         if stored.previous is not None or len(stored.input) < FEWEST:
             return None
         items = [encode(item) for item in stored.input]
@@ -92,13 +92,13 @@ class Histories:
         return secrets.token_hex(16), _History(0, "", {})
 
     async def items(self, reference: Reference) -> tuple[WireObject, ...] | None:
-        """The items that are meant. None: not all of them are there."""
+        """The items that `reference` names; None if not all of them are there."""
         written = (await self._keys.values(f"history:{reference.history}"))[: reference.count + 1]
         items = [item for value in written[1:] if (item := decode(value)) is not None]
         return tuple(items) if written[:1] == [HEAD] and len(items) == reference.count else None
 
     async def leave(self, reference: Reference, response_id: str, owner: str) -> HistoryStep:
-        """How a Response leaves its history, with those items that no other one has."""
+        """The changes that take a Response out of its history, with the items that no other Response has."""
         key = f"history:{reference.history}"
         if (history := await self._read(reference.history)) is None:
             return HistoryStep([], {})
@@ -110,7 +110,7 @@ class Histories:
             return HistoryStep([Put(key, _History(kept, history.digest, users).record(), left)], {key: history.written})
         changes: list[Change] = [Drop(key), Drop(_tail(owner, history.digest))]
         items = tuple((await self._keys.values(key))[: kept + 1]) if kept else ()
-        if len(items) > 1:  # a Redis that is full may have forgotten the list
+        if len(items) > 1:  # a full Redis may have forgotten the list
             digest = _digests(items[1:])[-1]
             changes += [Put(key, _History(kept, digest, users).record(), left), Append(key, items, left)]
             changes.append(Put(_tail(owner, digest), reference.history.encode(), left))
@@ -131,7 +131,7 @@ def _tail(owner: str, digest: str) -> str:
 
 
 def _digests(items: Sequence[bytes]) -> list[str]:
-    """The digest of each beginning, by those that the records begin with."""
+    """The digest of each beginning, made of the digests with which the records begin."""
     return [digest.hex() for digest in accumulate((item[:DIGEST_SIZE] for item in items), _chained)]
 
 
@@ -147,6 +147,6 @@ def _places(items: Sequence[WireObject]) -> list[int]:
 
 
 def _is_answer(item: WireObject) -> bool:
-    """Whether a model wrote it."""
+    """Whether a model wrote `item`."""
     kind = str(item.get("type"))
     return item.get("role") == "assistant" if kind == "message" else not kind.endswith("_output")

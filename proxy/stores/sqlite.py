@@ -28,11 +28,11 @@ from .sqlite_file import BUSY_TIMEOUT, prepare
 # Bytes of the file that are in use.
 MAX_BYTES = 256 << 20
 
-# Records forgotten at once, besides as many as were just written: over their time, and for want of room. The
-# second is small and repeated, for records may be large.
+# Records that are forgotten in one step, besides as many as were just written: expired ones, and the oldest ones if
+# there is no room. The second step is small and repeated, because records may be large.
 EXPIRED_STEP = 50
 OLDEST_STEP = 2
-# So often after one write the oldest are forgotten at the most.
+# The most steps that forget the oldest records after one write.
 MAX_STEPS = 10
 
 # Bytes to which the log shrinks again after a large transaction.
@@ -71,9 +71,9 @@ log: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class SqliteKeyValue:
-    """One connection, whose thread does the waiting; operations take turns on it.
+    """One connection, whose thread does the waiting. Operations take turns on it.
 
-    What is over its time or over `max_bytes`, oldest first, is forgotten in small steps after each write.
+    After each write, expired records are forgotten in small steps. So are the oldest while there are over `max_bytes`.
     """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.time) -> None:
@@ -142,7 +142,7 @@ class SqliteKeyValue:
                         return False
                 now = self._clock()
                 steps = [step for change in changes for step in _statements(change, now)]
-                # Every call goes to the thread and back: neighbours that differ in their values only go together.
+                # Each call costs a way to the thread and back, so equal statements in a row go together.
                 for statement, group in groupby(steps, key=itemgetter(0)):
                     await database.executemany(statement, [parameters for _, parameters in group])
             self._held = False
@@ -162,15 +162,16 @@ class SqliteKeyValue:
                 self.up = True
             except aiosqlite.Error as error:
                 self.up = False
-                code = getattr(error, "sqlite_errorcode", 0)  # what Python itself refuses has none
+                code = getattr(error, "sqlite_errorcode", 0)  # errors of Python's own have none
                 self._held = self._held or code & 0xFF == sqlite3.SQLITE_BUSY
                 raise StoreError(str(error)) from error
 
     async def _be_patient(self, database: aiosqlite.Connection, waited: float) -> None:
-        """The `waited` seconds for its turn count: who holds the file holds up all that came meanwhile only once. So it
-        is with what comes later, as the next steps of a request, until something is written again.
+        """Sets how long SQLite waits for the file's lock. The seconds that the operation has `waited` for its turn
+        count: if another process holds the file, all operations wait together only once. Later ones, such as the next
+        steps of a request, do not wait again until something could be written.
 
-        What is left is for a process that holds it for the moment of a write.
+        A short wait is always left, for a process that holds the file for a write.
         """
         quarters = 0 if self._held else 4 - int(4_000 * waited / BUSY_TIMEOUT)
         patience = max(quarters * BUSY_TIMEOUT // 4, BUSY_TIMEOUT // 50)
@@ -180,7 +181,7 @@ class SqliteKeyValue:
                 pass
 
     async def _forget(self, database: aiosqlite.Connection, written: int) -> None:
-        """Forgets a little more than was written. What fails here fails no write: that one is done."""
+        """Forgets a little more than was written. A failure here is only logged, because the write is done."""
         try:
             async with _transaction(database):
                 await database.execute(FORGET_EXPIRED, (self._clock(), EXPIRED_STEP + written))
@@ -203,7 +204,7 @@ class SqliteKeyValue:
 
 @asynccontextmanager
 async def _transaction(database: aiosqlite.Connection) -> AsyncIterator[None]:
-    """All of it or nothing, also for a task that is cancelled in the middle of it."""
+    """A transaction. It is rolled back on any error, also if the task is cancelled."""
     try:
         await database.execute("BEGIN IMMEDIATE")
         yield

@@ -6,9 +6,9 @@
                                '--- willRetry or ---'  only while the turn has told nothing; else it has failed
                                     started again
 
-A message may come whole, in its `started` or its `completed` line; a line that comes twice tells nothing the
-second time. What was told is never taken back. Items of kinds that are harmless, or that the owner allows, are passed
-over; one of any other kind than these and the two means that codex acts instead of answering: the turn has failed.
+A message may come whole, in its `started` or its `completed` line. A line that comes twice has no effect the second
+time. Told events are never taken back. An item of a harmless kind, or of one that the owner allows, is passed over. If
+an item is neither that nor a message nor reasoning, codex acts instead of answering, and the turn has failed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .deltas import TEXT_DELTA
 from .errors import Cut, turn_failure
 from .item_kinds import ACTING, HARMLESS
 
-# Parts of a summary, of which a client is told each, and each that is left out: codex writes a few.
+# Parts of a summary. A client is told of each part, also of those that are left out in between. codex writes a few.
 MOST_PARTS = 1000
 
 
@@ -48,15 +48,15 @@ class AttemptFailed(Struct, frozen=True):
 
 class _Message(Struct):
     first: str
-    """The text it started with, which is all of it when no delta follows."""
+    """The text in its `started` line. It is the whole text if no delta follows."""
     phase: str | None = None
-    """Told with the first text: without any there is nothing yet that could not be begun again."""
+    """Told with the first text. Until then the message may still begin anew."""
     told: list[str] = field(default_factory=list)
 
 
 class _Reasoning(Struct):
     told: dict[int, list[str]] = field(default_factory=dict)
-    """By part of the summary."""
+    """The deltas, by the number of their part of the summary."""
 
 
 Told = Iterator[BackendEvent | AttemptFailed]
@@ -65,9 +65,9 @@ Told = Iterator[BackendEvent | AttemptFailed]
 class TurnReduction:
     """The state of one turn.
 
-    Its id is what its first line says, or the answer to the request for it (`begin`), whichever comes first. A line of
-    one of the thread's `earlier` turns waits for that answer: it is late, or ids are used again.
-    `over`: it tells nothing any more. `completed`: codex has said so itself. `before`: the thread's tokens until now.
+    Its id comes with its first line or with the answer to the request for it (`begin`), whichever is first. A line with
+    the id of one of the thread's `earlier` turns waits for that answer: it is late, or codex uses ids again.
+    `over`: no more events come. `completed`: codex has reported the end. `before`: the thread's tokens until now.
     Items of the kinds `allowed` are passed over; those that came are in `passed_over`. `log_in` as in `turn_failure`.
     """
 
@@ -80,12 +80,12 @@ class TurnReduction:
     ) -> None:
         self.passed_over: set[str] = set()
         self.differs = False
-        """A message that was told is another one in the end: its thread holds what nobody was told."""
+        """The whole text of a message contradicts its deltas: the thread holds words that nobody was told."""
         self._allowed = allowed
         self._log_in = log_in
         self.turn_id: str | None = None
         self.total = before
-        """The thread's tokens in all, as codex told them last."""
+        """All tokens of the thread, as codex reported them last."""
         self._before = before
         self.over = False
         self.completed = False
@@ -98,10 +98,10 @@ class TurnReduction:
         self._error: RpcObject | None = None
 
     def receive(self, method: str, params: RpcObject) -> list[BackendEvent | AttemptFailed]:
-        """What one notification of the turn's thread tells; nothing for the unknown and for other turns.
+        """The events of one notification of the turn's thread; none for unknown methods and for other turns.
 
-        Raises LookupError, TypeError or AttributeError when it has not the shape its method promises; the
-        notification is then best ignored.
+        Raises LookupError, TypeError or AttributeError if the notification has another shape than its method promises.
+        Ignore it then.
         """
         read = self._READERS.get(method)
         if read is None:
@@ -129,8 +129,8 @@ class TurnReduction:
         return events
 
     def next_piece(self, method: str, params: RpcObject) -> TextPiece | None:
-        """What a notification tells that goes on with a message which was told in part, as nearly all do. None for
-        another: that is to be received.
+        """The piece in a notification that goes on with a message, as nearly all do. None for any other: give that to
+        `receive`.
         """
         if method != TEXT_DELTA or not isinstance(item_id := params.get("itemId"), str):
             return None
@@ -143,7 +143,7 @@ class TurnReduction:
         return TextPiece(text)
 
     def begin(self, turn_id: str) -> list[BackendEvent | AttemptFailed]:
-        """It is the turn of this id, by the answer. Returns what those lines told that have waited for it."""
+        """The answer says that the turn has this id. Returns the events of the lines that waited for it."""
         self.turn_id = turn_id
         waiting, self._waiting = self._waiting, []
         told: list[BackendEvent | AttemptFailed] = []
@@ -236,7 +236,7 @@ class TurnReduction:
         if not isinstance(message, _Message):
             message = _Message("")
         self._done[item_id] = text
-        # Where the service says it of a message that is whole, codex tells it as late.
+        # codex reports the phase only now if the service told it with the whole message.
         if phase and (phase != message.phase or not message.told):
             yield MessagePhase(phase)
         whole = text or message.first
@@ -246,7 +246,7 @@ class TurnReduction:
         yield MessageEnded()
 
     def _token_usage(self, params: RpcObject) -> Told:
-        # What the thread has more than before is the turn's; `last` is zero, or an earlier turn's, after a cut answer.
+        # The growth of the total is the turn's usage. `last` is zero, or an earlier turn's, after a cut answer.
         total = params["tokenUsage"]["total"]
         self.total = Usage(
             input_tokens=token_count(total["inputTokens"]),
@@ -259,19 +259,19 @@ class TurnReduction:
         yield from ()
 
     def _error_reported(self, params: RpcObject) -> Told:
-        # One that is not retried comes once more, in turn/completed.
+        # An error without a retry comes again in turn/completed.
         self._error = params["error"]
         if params.get("willRetry"):
             yield from self._begun_again("the connection to the model broke")
 
     def _begun_again(self, why: str) -> Told:
-        # The new attempt repeats the answer from its start, so it must not follow what was told.
+        # The new attempt repeats the answer from its start, so it must not follow text that was told.
         if self._told:
             yield AttemptFailed(BackendError(f"Part of an answer was lost: {why}.", **FAILED))
         self._open.clear()
 
     def _turn_completed(self, params: RpcObject) -> Told:
-        # Its end is its end, whatever else is said of it: nothing more will come.
+        # The turn is over whatever else the line says: nothing more will come.
         turn = params["turn"]
         match turn.get("status"):
             case "completed":
@@ -317,7 +317,7 @@ def _phase(item: RpcObject) -> str | None:
 
 
 def _rest(whole: str, told: list[str]) -> str:
-    """What `whole` has beyond the deltas. One that contradicts them comes too late to matter."""
+    """The text that `whole` has beyond the deltas; none if it contradicts them, for they have left."""
     begun = "".join(told)
     return whole[len(begun) :] if whole.startswith(begun) else ""
 
