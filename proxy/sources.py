@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .errors import UsageError
+from .errors import UsageError, reason_of
 from .folders import config_folder, moved
 from .near_names import near_name
 from .setting_values import user_path
@@ -99,8 +99,8 @@ def _read_file(file: Path) -> Mapping[str, object]:
     try:
         document = tomllib.loads(file.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{file} cannot be read: {reason}.") from None
+        told = f"{file} cannot be read ({reason_of(error)})"
+        raise UsageError(told, "name another file with --config, or none with --config none") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not TOML: {error}.") from None
     known = {row.name for row in SETTINGS}

@@ -119,7 +119,10 @@ def test_a_mark_of_its_byte_order_is_no_part_of_a_file(tmp_path: Path) -> None:
 
 def test_a_file_that_is_named_must_be_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["settings", "--config", str(tmp_path / "none.toml")]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(
+        "none.toml cannot be read (No such file or directory): "
+        "name another file with --config, or none with --config none.\n"
+    )
 
 
 def test_settings_says_what_is_in_force_and_whence_without_secrets(
