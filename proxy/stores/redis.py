@@ -29,7 +29,7 @@ from redis.exceptions import (
     WatchError,
 )
 
-from ..errors import StoreError, UsageError
+from ..errors import StoreError, UsageError, reason_of
 from .key_value import NOTHING, Append, Change, Drop, Put, Take
 
 # The beginning of all our keys: other programs may use the same server.
@@ -303,6 +303,8 @@ def _why_not(error: BaseException | None) -> Trouble | None:
         return "it is still loading its data", "start tagcall again in a moment"
     if any(isinstance(cause, InvalidResponse) for cause in causes):
         return "it does not speak Redis on this port", "write rediss:// if it wants TLS, or another port"
+    if unreached := next((cause for cause in causes if isinstance(cause, OSError)), None):
+        return f"it cannot be reached ({reason_of(unreached)})", OTHERWISE
     return None
 
 

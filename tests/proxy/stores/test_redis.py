@@ -14,6 +14,7 @@ from proxy.stores import Append, Put, make_store
 from proxy.stores.redis import FROZEN, RedisKeyValue
 from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
+from tests.support.ports import free_port
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
 
 
@@ -142,6 +143,18 @@ async def test_a_port_where_something_else_listens_is_told_at_the_start(scheme: 
             async with make_store(f"{scheme}://127.0.0.1:{port}"):
                 pass
     assert str(caught.value) == f"The Redis server of --store cannot be used, because {said}"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_server_that_is_not_there_is_told_at_the_start(host: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        async with make_store(f"redis://:secret@{host}:{free_port()}"):
+            pass
+    told = str(caught.value)
+    assert told.startswith(
+        "The Redis server of --store cannot be used, because it cannot be reached (Connection refused): "
+    )
+    assert "secret" not in told
 
 
 @pytest.mark.parametrize(
