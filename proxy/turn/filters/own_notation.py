@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from parser.beginnings import beginnings
 from parser.grammar import RESULT_OPENER
 from parser.markdown import CodeState
+from parser.sentinel import MAX_PIECE
 from prompts.headers import HEADER, NAMED_RESULT
 
 from ..reason import Reason
@@ -133,10 +134,6 @@ def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
     return rule
 
 
-# In the text: at the start of a line, in one that passes, or in one that is taken out.
-_Place = Literal["start", "line", "gone"]
-
-
 class OwnNotation:
     """Feed it the text between the blocks of an answer; what it returns may be shown. How it is cut does not show.
 
@@ -148,6 +145,7 @@ class OwnNotation:
         self._count = count
         self.took: set[Reason] = set()
         """What was taken out."""
+        # At the start of a line, in one that passes ("line"), or in one that is taken out ("gone").
         self._place = "start"
         self._begun = ""
         self._at = Position()
@@ -160,6 +158,8 @@ class OwnNotation:
             if self._at.code:
                 self._at.code.feed(text)
             return text
+        if len(text) > MAX_PIECE:  # each line that is read is cut off from the rest
+            return "".join(map(self.feed, (text[at : at + MAX_PIECE] for at in range(0, len(text), MAX_PIECE))))
         return self._read(self._begun + text, last=False)
 
     def flush(self) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parser.sentinel import MAX_PIECE
 from proxy.turn import Reason
 from proxy.turn.filters import OwnNotation, headers, invented_results, own_lines
 
@@ -228,3 +229,16 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=10).map("".join), st.integers(1, 20), st.sampled_from([None, "search"]))
 def test_how_the_text_is_cut_does_not_show(text: str, size: int, call: str | None) -> None:
     assert shown(text, size, call=call) == shown(text, 1000, call=call)
+
+
+def test_a_line_of_a_long_text_is_looked_at_without_all_that_follows_it() -> None:
+    looked_at: list[int] = []
+
+    def rule(text: str, at: object, last: bool) -> bool:
+        looked_at.append(len(text))
+        return False
+
+    text = "So.\n" * 5_000
+    assert OwnNotation([rule]).feed(text) == text
+    assert len(looked_at) == 5_000
+    assert max(looked_at) <= MAX_PIECE
