@@ -54,11 +54,12 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
 
 def _check(settings: Settings) -> None:
     """What `serve` would refuse when nobody looks, and what must not stand in a file."""
-    if settings.api_key:
-        raise UsageError(
-            "Others could read a key in the service's file: write it into a file of its own, "
-            "and name that with --api-key-file."
-        )
+    for given, flag in ((settings.api_key, "--api-key-file"), (settings.backend_key, "--backend-key-file")):
+        if given:
+            raise UsageError(
+                "Others could read a key in the service's file",
+                f"write it into a file of its own, and name that with {flag}",
+            )
     read_keys(settings)
     find_kind(settings.backend)
 

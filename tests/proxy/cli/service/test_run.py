@@ -88,6 +88,7 @@ def test_one_that_runs_is_ended_before_it_is_started_anew(calls: Path) -> None:
     ("flags", "said"),
     [
         (["--api-key", "secret-key"], "--api-key-file"),
+        (["--backend", "vllm", "--backend-key", "secret-key"], "--backend-key-file"),
         (["--host", "0.0.0.0"], "set a key"),
         (["--backend", "magic"], "--backend magic is unknown"),
         (["--port", "99999"], "is not a port"),
