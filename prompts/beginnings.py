@@ -44,12 +44,20 @@ class Beginnings(Generic[W, V]):
 
     def find(self, context: Hashable, whole: W) -> Begun[W, V] | None:
         """What is known of the longest beginning of `whole`, which may be all of it."""
-        found: Begun[W, V] | None = None
-        longest = -1
-        for begun in self._kept:
-            if longest < len(begun.beginning) and begun.context == context and _begins(whole, begun.beginning):
-                found, longest = begun, len(begun.beginning)
-        return found
+        # Each conversation that is kept is looked at, so without a frame for each.
+        if isinstance(whole, bytes):
+            begun = [each for each in self._kept if whole.startswith(each.beginning)]
+        else:
+            # Most others differ in their last entry. Those of one conversation are the same objects, seen at a glance.
+            begun = [
+                each
+                for each in self._kept
+                if 0 < (end := len(each.beginning)) <= len(whole)
+                and whole[end - 1] == each.beginning[-1]
+                and whole[:end] == each.beginning
+            ]
+        alike = [each for each in begun if each.context == context]
+        return max(alike, key=lambda each: len(each.beginning), default=None)
 
     def keep(self, new: Begun[W, V], instead: Begun[W, V] | None = None) -> None:
         """Of a conversation that goes on only the `new` beginning is kept, `instead` of the one that was found."""
@@ -65,11 +73,3 @@ class Beginnings(Generic[W, V]):
     def bytes(self) -> int:
         """What it takes now."""
         return sum(begun.size for begun in self._kept)
-
-
-def _begins(whole: W, beginning: W) -> bool:
-    if isinstance(whole, bytes):
-        return whole.startswith(beginning)
-    end = len(beginning)
-    # Most others differ in their last entry. Those of one conversation are the same objects, which is seen at a glance.
-    return 0 < end <= len(whole) and whole[end - 1] == beginning[-1] and whole[:end] == beginning
