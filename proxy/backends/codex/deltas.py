@@ -23,10 +23,14 @@ def join_deltas(messages: Sequence[Message]) -> list[Message]:
     runs: list[tuple[list[str], RpcObject]] = []
     for message in messages:
         try:
+            if message["method"] != TEXT_DELTA:
+                _end_runs(message, open_runs)
+                joined.append(message)
+                continue
             # Nearly all have these, so none is asked whether it has.
             params = message["params"]
             thread, turn, item, text = params["threadId"], params["turnId"], params["itemId"], params["delta"]
-            is_text = isinstance(text, str) and isinstance(thread, str) and message["method"] == TEXT_DELTA
+            is_text = isinstance(text, str) and isinstance(thread, str)
             run = open_runs.get(thread)
         except (LookupError, TypeError):
             _end_runs(message, open_runs)
@@ -48,6 +52,8 @@ def join_deltas(messages: Sequence[Message]) -> list[Message]:
 
 def _end_runs(message: Message, open_runs: dict[str, tuple[list[str], object, object]]) -> None:
     """`message` stands between the deltas before and after it: those of its thread, if it is a notification."""
+    if not open_runs:
+        return
     if not isinstance(message, dict) or "id" in message:
         open_runs.clear()
     elif isinstance(params := message.get("params"), dict) and isinstance(thread := params.get("threadId"), str):

@@ -31,7 +31,6 @@ from ...rpc import (
 from ...tracing import CURRENT
 from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT
 from ..session_life import SessionLife
-from .deltas import TEXT_DELTA
 from .errors import MAX_INPUT, rejected, rpc_failure, too_long
 from .lanes import HeldThread, Lanes, Unsaid, identity
 from .options import INTERRUPTS, SessionOptions
@@ -89,7 +88,7 @@ class CodexThreads:
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             self.ignored.add(f"{method} of an unknown shape", error=repr(error))
         self._told[turn] = None
-        if method != TEXT_DELTA:  # most lines are deltas, and a delta shows neither
+        if method == "turn/completed":
             for kind in turn.passed_over - self._passed_over:
                 self._passed_over.add(kind)
                 log.info("codex_item_passed_over", kind=kind)
