@@ -1,4 +1,4 @@
-"""`make docs`: docs/reference/settings.md, from the table of settings."""
+"""`make docs`: docs/reference/settings.md, from the table in `proxy/settings.py`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from proxy.settings import SETTINGS, Setting
 _INTRODUCTION = """\
 # Settings
 
-Made from the table in `proxy/settings.py`. A flag wins over its environment variable, that over `tagcall.toml`, that
-over the default. `tagcall settings` prints what is in force, and where each came from. `setup`, `settings`, `record`
-and, behind `--`, `service install` take what `serve` takes.
+A flag wins over its environment variable, the variable over `tagcall.toml`, and the file over the default. `tagcall
+settings` prints the values in force, and where each came from. `setup`, `settings`, `record` and `service install`
+(behind `--`) take the same flags as `serve`.
 
-A repeatable flag's variable takes several values with commas between them. A switch is `1` or `0`, `true` or `false`,
-`yes` or `no`, `on` or `off`, in any case of letters; anything else is an error. So is a name that is nearly one of
-these; any other that begins with `TAGCALL_` is told and ignored. Kubernetes sets such variables by itself in the pods
-beside a Service named `tagcall` (`TAGCALL_PORT=tcp://...`): these are passed over, and `enableServiceLinks: false` in
-the pod's specification keeps them away.
+In the variable of a repeatable flag, put commas between the values. A switch is `1` or `0`, `true` or `false`, `yes`
+or `no`, `on` or `off`, in upper or lower case. Any other value is an error, and so is a name that is nearly that of a
+setting. Any other variable that begins with `TAGCALL_` has no effect, and tagcall tells you so. Kubernetes sets such
+variables in the pods beside a Service named `tagcall` (`TAGCALL_PORT=tcp://...`): tagcall ignores these, and
+`enableServiceLinks: false` in the pod's specification keeps them away.
 
-`tagcall.toml` has the same names, in no table, and lists for what is repeatable. It is read from `~/.config/tagcall`
-(or `$XDG_CONFIG_HOME/tagcall`; on macOS and Windows from the system's own folder for settings), or from where
-`--config FILE` says. `--config none` reads none:
+`tagcall.toml` has the same names, without a table. A repeatable setting takes a list. The file is in
+`~/.config/tagcall` (or `$XDG_CONFIG_HOME/tagcall`; on macOS and Windows in the system's own folder for settings).
+`--config FILE` names another one, and `--config none` reads none:
 
 ```toml
 port = 8788
