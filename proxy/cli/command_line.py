@@ -95,7 +95,8 @@ def one_of(words: Iterable[str]) -> Callable[[str], str]:
     def check(typed: str) -> str:
         if typed in known:
             return typed
-        near = _near(typed, known)
+        # Who means the opposite puts something in front: `uninstall` is no `install`.
+        near = _near(typed, [word for word in known if word[0] == typed[:1]])
         raise UsageError(f"'{typed}' is " + (f"unknown{near}" if near else f"not one of {', '.join(known)}."))
 
     return check

@@ -42,6 +42,8 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
         raise UsageError(f"tagcall cannot install a service on {sys.platform}: have the system run `tagcall serve`.")
     if action == "install":
         _check(settings)
+    elif flags:
+        raise UsageError(f"Flags of `tagcall serve` are for {command('service install')}", f"{action} takes none")
     service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, user_path("~")))
     match action:
         case "install":

@@ -40,6 +40,8 @@ WRONG = [
     ("log --port", "--port needs a value", "log --help` lists what it takes."),
     ("service", "install|status|remove is missing", "service --help` lists what it takes."),
     ("service instal", "'instal' is unknown", ": did you mean install?"),
+    ("service uninstall", "'uninstall' is not one of install, status, remove", "."),
+    ("service remove -- --port 1", "Flags of `tagcall serve` are for `", "service install`: remove takes none."),
     ("service install --strat", "`tagcall service` takes no --strat", ": did you mean --start?"),
     ("service --port 8788", "'8788' is not one of install, status, remove", "."),
     ("service --port=8788", "`tagcall service` takes no --port: see", "service --help`."),
