@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 from ..logs import obeys_codes
@@ -22,7 +23,8 @@ class Progress:
         self._bad += bad
         if self._visible:
             told = f", {self._bad} {self._word}" if self._bad else ""
-            print(f"\r\x1b[K{self._done}/{self._total}{told}  {name}", end="", file=sys.stderr, flush=True)
+            line = f"{self._done}/{self._total}{told}  {name}"[: shutil.get_terminal_size().columns - 1]
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         if self._visible:

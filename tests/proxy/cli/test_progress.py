@@ -19,3 +19,13 @@ def test_a_terminal_has_one_line_that_counts_and_a_file_has_none(
     progress.clear()
     shown = capsys.readouterr().err.split("\r\x1b[K")
     assert shown == (["", "1/3  one", "2/3, 1 differ  two", ""] if terminal and kind == "xterm" else [""])
+
+
+def test_the_line_is_no_longer_than_the_terminal_is_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "10")
+    Progress(3, "differ").count("a-long-name", bad=False)
+    assert capsys.readouterr().err == "\r\x1b[K1/3  a-lo"
