@@ -1,4 +1,4 @@
-"""Settings to a running server: bind first, then start the backend, then answer."""
+"""Makes a running server of settings: binds first, then starts the backend, then answers."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from .turn import (
 
 # Connections that the system keeps until they are accepted.
 BACKLOG = 128
-# Seconds that what is left of a refused body is read, so that its sender comes to read the answer.
+# Seconds for which the rest of a refused body is read: its sender reads the answer only after it has sent all.
 LINGERING = 2.0
 # Seconds that a connection may wait for its next request.
 NEXT_REQUEST = 75.0
-# aiohttp's protocol of one connection.
+# Options of aiohttp's protocol of one connection.
 HANDLING: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,
@@ -63,9 +63,9 @@ HANDLING: dict[str, Any] = {
 SET_A_KEY = "Set one with --api-key or --api-key-file."
 # Seconds.
 DAY = 24 * 3600.0
-# Seconds that running turns may take to finish once the server was told to stop.
+# Seconds in which running turns may finish once the server was told to stop.
 DRAIN = 20.0
-# Seconds for the last events of the turns that did not.
+# Seconds for the last events of turns that did not finish.
 FAREWELL = 2.0
 
 
@@ -75,7 +75,7 @@ def read_keys(settings: Settings) -> tuple[str, ...]:
 
 
 def read_api_keys(settings: Settings) -> tuple[ApiKey, ...]:
-    """The keys that are accepted, with all that is written of them. Raises `UsageError`."""
+    """The keys that are accepted, with their names and limits. Raises `UsageError`."""
     keys = [ApiKey(key) for key in settings.api_key]
     if settings.api_key_file is not None:
         try:
@@ -100,20 +100,20 @@ def read_api_keys(settings: Settings) -> tuple[ApiKey, ...]:
 
 
 def stands_open(settings: Settings, keys: tuple[str, ...]) -> str | None:
-    """What is said of a server that a proxy passes on, when it wants no key."""
+    """A remark if clients reach the server through a proxy and need no key, else None."""
     if keys or not (settings.base_path or settings.allow_host):
         return None
     return "any key is accepted, from everybody whom the proxy lets in"
 
 
 def check_parser() -> None:
-    """Raises `UsageError` when aiohttp would read requests in Python: most ways to smuggle one were found there."""
+    """Raises `UsageError` if aiohttp would read requests in Python: most ways to smuggle one were found there."""
     if HttpRequestParser is HttpRequestParserPy:
         raise UsageError("tagcall needs aiohttp with its C extension", "install aiohttp from its wheel")
 
 
 def bind(settings: Settings, port: int | None = None) -> socket.socket:
-    """A socket bound to `port`, or to that of the settings, so that one in use is found before anything is started."""
+    """A socket bound to `port`, or to that of the settings. Raises `UsageError` before anything is started."""
     flag = "--port" if port is None else "--also-port"
     port = settings.port if port is None else port
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
@@ -130,18 +130,18 @@ def bind(settings: Settings, port: int | None = None) -> socket.socket:
         raise UsageError(f"Cannot listen on {settings.host} port {port} ({reason})", remedy) from None
 
 
-# What a server that listens on all addresses is given, and is no address to ask at -> one that this machine asks at.
+# The address for listening on all addresses -> an address at which this machine can ask.
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- compared, not bound
 
 
 def base_url(host: str, port: int, base_path: str = "") -> str:
-    """The URL that clients on this machine are given."""
+    """The base URL for clients on this machine."""
     host = EVERYWHERE.get(host, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{base_path}/v1"
 
 
 def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOptions:
-    """`habits` are used in place of those that are kept. Raises `UsageError`."""
+    """The options of all turns. `habits` replace the stored ones. Raises `UsageError`."""
     mode = KeyMode(settings.call_key)
     if mode is KeyMode.OFF:
         keys = CallKeys(mode)
@@ -163,7 +163,7 @@ def turn_options(settings: Settings, habits: KeyHabits | None = None) -> TurnOpt
 
 
 async def _listen(runner: web.AppRunner, bound: socket.socket, proxies: Sequence[str]) -> asyncio.Server:
-    """Starts to accept; aiohttp's own site has no place for `Connections`."""
+    """Starts to accept connections. aiohttp's own site cannot put `Connections` in front."""
     server = runner.server
     if server is None:
         raise RuntimeError("the runner is not set up")
@@ -185,9 +185,9 @@ async def running_server(
 ) -> AsyncIterator[str]:
     """A server that answers as long as the context is open; yields its base URL.
 
-    `backend` replaces the one that the settings name, `habits` those that are kept, `keys` those that the settings
-    name, and `middlewares` stand before everything else; `page` is what the page at `/` is told. Leaving the context
-    lets running turns finish for `DRAIN` seconds; what runs on then fails with its backend, and its client is told so.
+    `backend` and `keys` replace those of the settings, and `habits` the stored ones. `middlewares` stand in front of
+    all others, and `page` has options of the page at `/`. When the context is left, running turns may finish for
+    `DRAIN` seconds. Turns that still run then fail with their backend, and their clients are told.
     """
     check_parser()
     keys = KeyRing(read_api_keys(settings)) if keys is None else keys
@@ -222,7 +222,7 @@ async def running_server(
                         app[INSPECTION].feed.close()
                         await app[ACTIVITY].wait_idle(DRAIN)
                         jobs.stop()
-                # Leaving the backend has failed what was still running; those answers end now.
+                # The end of the backend has failed the turns that still ran. Their answers end now.
                 await app[ACTIVITY].wait_idle(FAREWELL)
             finally:
                 await runner.cleanup()

@@ -1,9 +1,8 @@
-"""Requests over a transport: each has a deadline, a few at a time, and all fail at once when the transport ends.
+"""Requests over a transport. Each has a deadline, a few run at a time, and all fail when the transport ends.
 
-Strategy: a reader that never waits (notifications go to a plain function, answers to futures), and one
-writer behind a queue for the lines that the transport does not take at once, so that answering the other side never
-blocks the reader either. `RequestLimit` bounds our requests in that queue; an other side that asks without reading the
-answers is cut off.
+Strategy: the reader never waits. Notifications go to a plain function, answers to futures. A writer stands behind a
+queue, for lines that the transport does not take at once, so answering the other side does not block the reader either.
+`RequestLimit` bounds our requests in that queue. If the other side asks and does not read the answers, it is cut off.
 """
 
 from __future__ import annotations
@@ -35,24 +34,24 @@ from .transport import Transport
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Requests. A real app-server refuses the thousandth and goes silent under more.
+# Requests at a time. A real app-server refuses the thousandth, and goes silent under more.
 MAX_IN_FLIGHT = 32
-# Requests that wait for one of those places; one takes a few milliseconds.
+# Requests that may wait for a place. A request takes a few milliseconds.
 MAX_WAITING = 256
 # Seconds that a request waits for its place.
 MAX_WAIT = 10.0
 
-# JSON-RPC's codes for an other side that wants to be asked later, and for a method that is not served.
+# JSON-RPC's codes for "overloaded, try again later", and for a method that is not served.
 OVERLOADED = -32001
 METHOD_NOT_FOUND = -32601
 # Times that a request is sent again after the first of these codes.
 OVERLOAD_RETRIES = 7
-# Seconds before the first of these retries; each later one doubles it.
+# Seconds before the first retry. Each later one waits twice as long.
 OVERLOAD_BACKOFF = 0.05
 
-# Lines that may wait for the other side to read. With 32 requests in flight, all others are answers to it.
+# Lines that the other side may leave unread. At most 32 of them are requests, all others are answers.
 MAX_UNSENT = 4096
-# Seconds for lines that are still queued when the client is closed.
+# Seconds in which queued lines may leave when the client is closed.
 FLUSH_TIMEOUT = 2.0
 
 
@@ -77,9 +76,9 @@ def nothing() -> None:
 
 
 class RequestLimit:
-    """Places for a few requests at a time, with a short queue before them: first come, first served.
+    """Places for a few requests at a time, with a short queue in front: first come, first served.
 
-    Whoever takes a place frees it.
+    Each `take` wants a `free`.
     """
 
     def __init__(self, places: int = MAX_IN_FLIGHT, queue: int = MAX_WAITING, patience: float = MAX_WAIT) -> None:
@@ -116,7 +115,7 @@ class RequestLimit:
 
 
 class SkipCounter:
-    """Counts what is passed over. The first of each kind is worth a warning, a flood of them is not.
+    """Counts lines that are passed over. The first of each kind is a warning, all others are for `debug`.
 
     `event` is the name under which they are logged.
     """
@@ -131,13 +130,12 @@ class SkipCounter:
 
 
 class RpcClient:
-    """Carries lines while it is `running`; before and after nothing is heard or answered.
+    """Carries lines while it is `running`. Before and after that, nothing is read or answered.
 
-    `on_notification`, `answer` and `on_end` are called by the reader, so they must not block. `answer` returns
-    the result for a request of the other side or raises `UnknownMethodError`. `on_end` is called once, with the
-    reason, as soon as nothing can be asked any more and before the transport is closed, which may take its time.
-    `condense` may make fewer of the messages that were read together, and `on_read` is called when all of these were
-    told. Neither raises.
+    The reader calls `on_notification`, `answer` and `on_end`, so they must not block. `answer` returns the result for a
+    request of the other side, or raises `UnknownMethodError`. `on_end` is called once, with the reason, as soon as
+    requests are no longer possible. The transport is closed after that, which may take a while. `condense` may join
+    messages that were read together, and `on_read` is called after all of these. Neither raises.
     """
 
     def __init__(
@@ -171,7 +169,7 @@ class RpcClient:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Carries lines beside the body and closes after it. What the body raises comes out as it is."""
+        """Carries lines beside the body and closes after it. Errors of the body are raised as they are."""
         failure: Exception | None = None
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run(), name="rpc connection")
@@ -196,7 +194,7 @@ class RpcClient:
             await self._transport.close()
 
     def abort(self, reason: str) -> None:
-        """Fail every waiter and end the transport at once. For an other side that does not react."""
+        """Fail every waiter and end the transport at once, if the other side does not react."""
         self._end_with(reason)
         self._transport.abort()
 
@@ -229,9 +227,9 @@ class RpcClient:
     async def request(
         self, method: str, params: RpcObject | None = None, *, deadline: float, traceparent: str = ""
     ) -> RpcObject:
-        """The result, within `deadline` seconds from when it is first sent. Raises `RpcError`.
+        """The result, within `deadline` seconds of the first sending. Raises `RpcError`.
 
-        It waits for its place, and is sent again while the other side is overloaded.
+        The request waits for a place, and is sent again while the other side is overloaded.
         """
         return await (await self.ask(method, params, deadline=deadline, traceparent=traceparent))
 
@@ -243,7 +241,7 @@ class RpcClient:
     async def ask(
         self, method: str, params: RpcObject | None = None, *, deadline: float, traceparent: str = ""
     ) -> Awaitable[RpcObject]:
-        """Send a request once it has its place. Whatever comes, its answer has to be awaited: as that of `request`."""
+        """Send a request once it has a place. Always await the answer that this returns: it is that of `request`."""
         await self._limit.take()
         try:
             sent = self._send(method, params, traceparent)
@@ -261,7 +259,7 @@ class RpcClient:
             self._limit.free()
 
     async def request_at_once(self, method: str, params: RpcObject | None = None, *, deadline: float) -> RpcObject:
-        """As `request`, but past the limit and only once: any answer tells enough."""
+        """As `request`, but past the limit and without retries. For questions to which any answer will do."""
         return await _within(deadline, method, self._send(method, params))
 
     async def _patiently(
@@ -278,7 +276,7 @@ class RpcClient:
         return await answer
 
     def _send(self, method: str, params: RpcObject | None, traceparent: str = "") -> Awaitable[RpcObject]:
-        """The answer to what has been sent, which has to be waited for."""
+        """Send a request. Always await the answer that this returns."""
         self._check_open()
         number, line = self._connection.send_request(method, params, traceparent)
         self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -292,7 +290,7 @@ class RpcClient:
             del self._waiting[number]
 
     def post(self, method: str, params: RpcObject | None = None) -> None:
-        """Send a request whose answer nobody needs: at once, without a slot. Raises `RpcClosedError`."""
+        """Send a request whose answer nobody needs, at once and past the limit. Raises `RpcClosedError`."""
         self._check_open()
         self._put(self._connection.send_request(method, params)[1])
 
@@ -313,7 +311,7 @@ class RpcClient:
             while (line := await self._outbox.get()) is not None:
                 await self._transport.send(line)
         except ConnectionError as error:
-            # The reader sees the same end, and all the lines that came before it.
+            # The reader sees the same end, behind all lines that came before it.
             log.debug("rpc_write_failed", error=str(error))
         finally:
             self._flushed.set()
@@ -323,18 +321,18 @@ class RpcClient:
     async def _read(self) -> None:
         try:
             await self._transport.hear(self._hear)
-        except OSError as error:  # an end like any other
+        except OSError as error:  # the end, like any other
             log.debug("rpc_read_failed", error=str(error))
 
     def _hear(self, data: bytes) -> None:
         self.heard = self._now()
         for event in self._connection.receive_data(data):
             try:
-                if isinstance(event, Notification):  # nearly all are
+                if isinstance(event, Notification):  # most are
                     self._on_notification(event.method, event.params)
                 else:
                     self._handle(event)
-            except Exception:  # one line must not end the connection, which is everybody's
+            except Exception:  # one line must not end the connection of all turns
                 log.exception("rpc_line_crashed")
         self._on_read()
 

@@ -1,4 +1,4 @@
-"""Turn events to the events of the Responses API, and to the Response object: one builder for both.
+"""Makes of turn events the events of the Responses API, and the Response object: one builder for both.
 
     created, in_progress
       message     added, content_part.added, output_text.delta*, .done, content_part.done, item.done
@@ -9,8 +9,8 @@
       reasoning   added, (summary_part.added, summary_text.delta+, .done, summary_part.done)*, item.done
     completed | incomplete | (error,) failed
 
-At most one item is open; every item that was added is done. Three kinds of client exist: those that
-read deltas, those that read `output_item.done` and those that read the last event. Each is whole.
+At most one item is open, and every item that was added is done. Some clients read only the deltas, some only
+`output_item.done`, some only the last event: each of the three tells the whole answer.
 Source: OpenAI's OpenAPI document 2.3.0; docs/reference/events.md.
 """
 
@@ -34,8 +34,8 @@ from .request import ResponsesRequest
 from .stored_items import ID_PREFIXES
 from .tool_search import search_arguments
 
-# The codes that the service sends besides the published ones, by which clients know that they must compact, wait or
-# give up. It tells these by an `error` event first, and opencode looks for them nowhere else.
+# Codes that the service sends besides the published ones. Clients see by them that they must compact, wait or give up.
+# The service sends an `error` event with them first, and opencode looks for them nowhere else.
 ACTED_ON = frozenset({"context_length_exceeded", "insufficient_quota", "server_is_overloaded"})
 
 # The codes that a Response's own `error` may carry.
@@ -47,10 +47,10 @@ RESPONSE_ERROR_CODES = ACTED_ON | {
     "unsupported_image_media_type", "vector_store_timeout",
 }  # fmt: skip
 
-# What items of a search have that ran here.
+# Members of the items of a search that tagcall itself reports.
 HOSTED_SEARCH: Mapping[str, str | None] = {"call_id": None, "execution": "server"}
 
-# Items beside which an answer is still expected.
+# Items that are no answer: clients expect a message or a call beside them.
 SILENT = frozenset({"compaction", "reasoning"})
 
 
@@ -63,7 +63,7 @@ def _summary_part(text: str) -> WireEvent:
 
 
 class PartEvents(Struct, frozen=True):
-    """The types of a part's events, in the order in which they come, and what stands in them."""
+    """The types of a part's events, in their order, and the members of these events."""
 
     added: str
     delta: str
@@ -72,9 +72,9 @@ class PartEvents(Struct, frozen=True):
     index: str
     """The member that counts the parts."""
     part: Callable[[str], WireEvent]
-    """A part of this text."""
+    """Makes a part of its text."""
     extra: Mapping[str, object]
-    """What the events of its text have besides."""
+    """More members of the events of its text."""
 
 
 # The items that have parts, by their type.
@@ -92,14 +92,14 @@ PART_EVENTS: Mapping[ItemType, PartEvents] = {
 
 
 def _place(item: OutputItem, part: int | None = None) -> WireEvent:
-    """The members that say where in the answer something is."""
+    """The members that give the place of an item, or of a part of it, in the answer."""
     if part is None:
         return {"item_id": item.id, "output_index": item.index}
     return {"item_id": item.id, "output_index": item.index, PART_EVENTS[item.type].index: part}
 
 
 def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = False) -> WireEvent:
-    """In progress it holds nothing yet. `encrypted`: the client asked for `reasoning.encrypted_content`."""
+    """The item as JSON; empty while in progress. `encrypted`: the client wants `reasoning.encrypted_content`."""
     begun = status == "in_progress"
     head: WireEvent = {"id": item.id, "type": item.type}
     called: WireEvent = {"call_id": item.call_id, "name": item.name}
@@ -124,21 +124,21 @@ def _item_object(item: OutputItem, status: ItemStatus, *, encrypted: bool = Fals
             return {**head, "status": status, **HOSTED_SEARCH, "tools": [] if begun else [item.found]}
         case "reasoning":  # without a status, as at OpenAI
             return {**head, "summary": []} if begun else {**head, **_summary(item.texts, encrypted=encrypted)}
-        case "compaction":  # without one, too
+        case "compaction":  # without a status, too
             return {**head, "encrypted_content": "" if begun else item.content}
 
 
 def _summary(texts: list[str], *, encrypted: bool) -> WireEvent:
     summary: WireEvent = {"summary": [_summary_part(text) for text in texts]}
     if encrypted:
-        # There is nothing to hide and nothing to carry over, but clients that asked for it must find it. The line
-        # end is for them: they take an empty one for none.
+        # There is nothing to hide, but clients that asked for this member must find it. The line end is for clients
+        # that take an empty member for a missing one.
         summary["encrypted_content"] = b64encode(("\n\n".join(texts) + "\n").encode()).decode()
     return summary
 
 
 def response_usage(usage: Usage) -> WireEvent:
-    """`usage` of a Response, in tokens. The backend does not report cache writes: always 0."""
+    """`usage` of a Response, in tokens."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens},
@@ -159,7 +159,7 @@ class ResponsesBuilder(OutputBuilder):
         clock: Callable[[], float] = time.time,
         begun: StoredResponse | None = None,
     ) -> None:
-        """`begun` is what is to be made again, from the beginning."""
+        """`begun`: a stored Response that is made once more, from the beginning."""
         super().__init__(mint, ID_PREFIXES, client_name=request.tools.client_name)
         self._request = request
         self._clock = clock
@@ -192,21 +192,21 @@ class ResponsesBuilder(OutputBuilder):
         return [self._event("response.in_progress", response=self.response)]
 
     def warm_up(self) -> list[WireEvent]:
-        """The end of a Response that only prepares the next one: it says nothing, and can be continued."""
+        """The end of a Response that only prepares the next one. It is empty, and can be continued."""
         self.response = self._snapshot("completed", Usage(), completed_at=int(self._clock()))
         return [self._event("response.completed", response=self.response)]
 
     def cancel(self) -> list[WireEvent]:
-        """Its client wants no more of a response.
+        """The end of a response that its client has cancelled.
 
-        The published events have none for this but a failure's; without an error, for nothing went wrong.
+        No event is published for this, so it is that of a failure. It has no error, because nothing went wrong.
         """
         events = self._close("incomplete")
         self.response = self._snapshot("cancelled")
         return [*events, self._event("response.failed", response=self.response)]
 
     def take_back(self) -> None:
-        """Its last event, which was just built, does not leave: another one takes its place."""
+        """The event that was built last does not leave. The next one gets its number."""
         self._sequence -= 1
 
     def pulse(self) -> list[WireEvent]:
@@ -223,7 +223,7 @@ class ResponsesBuilder(OutputBuilder):
         return [*self._find(name), *super()._start_call(call_id, name)]
 
     def _find(self, name: str) -> list[WireEvent]:
-        """The hosted search that a client must have seen before a deferred tool is called, once for what it brings.
+        """The items of a hosted search, in front of the first call of a deferred tool: clients expect the search.
 
         The model was offered the tool from the beginning, and has not searched.
         """
@@ -247,7 +247,7 @@ class ResponsesBuilder(OutputBuilder):
         return [self._event(names.added, **_place(item, part), part=names.part(""))]
 
     def _text_grew(self, item: OutputItem, part: int, text: str) -> list[WireEvent]:
-        # Once a delta, so without calls.
+        # Written out, because it runs for each delta.
         names, number = PART_EVENTS[item.type], self._sequence
         self._sequence += 1
         return [
@@ -271,7 +271,7 @@ class ResponsesBuilder(OutputBuilder):
 
     def _arguments_grew(self, call: OutputItem, text: str) -> list[WireEvent]:
         if call.type != "function_call":
-            return []  # what has come of it is JSON, which is no input before it is whole
+            return []  # the model writes the input as JSON, which can be read only when it is whole
         return [self._event("response.function_call_arguments.delta", **_place(call), delta=text)]
 
     def _item_closed(self, item: OutputItem) -> list[WireEvent]:
@@ -280,7 +280,7 @@ class ResponsesBuilder(OutputBuilder):
         return [*events, self._event("response.output_item.done", output_index=item.index, item=closed)]
 
     def _call_events(self, item: OutputItem) -> list[WireEvent]:
-        """What tells that a call is whole."""
+        """The events that say that a call is whole."""
         if item.type == "function_call":
             done = "response.function_call_arguments.done"
             return [self._event(done, **_place(item), name=item.name, arguments=item.text)]
@@ -300,7 +300,7 @@ class ResponsesBuilder(OutputBuilder):
     def _finished(self, usage: Usage, incomplete: str | None) -> list[WireEvent]:
         events: list[WireEvent] = []
         if not self._request.only_compacts and all(item.type in SILENT for item in self._items):
-            # Clients that look for the answer's message must find one, be it empty.
+            # Clients that look for a message must find one, even if it is empty.
             item = self._new("message")
             events = [*self._add(item), *self._add_part(item)]
             events += self._close("incomplete" if incomplete else "completed")
@@ -311,9 +311,9 @@ class ResponsesBuilder(OutputBuilder):
         return [*events, self._event("response.completed", response=self.response)]
 
     def _failed(self, error: ApiError) -> list[WireEvent]:
-        """`response.failed` with the error twice: the one form that every known client shows.
+        """`response.failed` with the error twice: the only form that every known client shows.
 
-        An `error` event in front has the error as it is published, flat, and as the service sends it, in an object.
+        The `error` event in front has the error flat, as it is published, and in an object, as the service sends it.
         """
         code = error.code if error.code in RESPONSE_ERROR_CODES else "server_error"
         self.response = self._snapshot("failed", error={"code": code, "message": error.message})
