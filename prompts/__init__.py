@@ -38,7 +38,7 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds
-from .items import Item, OwnLine, meaning_of_answer
+from .items import Item, OwnLine, meaning_of_answer, meanings_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word, was_sent
 from .outline import Outline, characters_sent, outline_of
 from .passages import already_offered, no_longer_offered, no_result, nothing_said
@@ -143,6 +143,7 @@ __all__ = [
     "indent",
     "looping_calls",
     "meaning_of_answer",
+    "meanings_of_answer",
     "named_call_missing",
     "newest_results",
     "no_longer_offered",

@@ -66,13 +66,25 @@ def canonical(arguments: str) -> str | None:
     return _one_text(arguments, dict)
 
 
-def sent_back(arguments: str) -> str | None:
+def sent_back(arguments: str, parameters: str | None = None) -> str | None:
     """`canonical`, without what clients change in a call before they run it and send it back with its result.
 
     Claude Code does all of it: it writes `"replace_all": false` where a model left that out, takes white space off the
     ends of lines, and `cd FOLDER && ` off the beginning of a command that runs in that folder anyway.
+    With `parameters`, the JSON Schema of the tool, members that a model left out stand there with their `default`: a
+    client that reads arguments by a schema of Zod's runs the call with those, and sends them back.
     """
-    return _one_text(arguments, _tidied)
+    if parameters is None:
+        return _one_text(arguments, _tidied)
+
+    def filled(members: Members) -> Members:
+        match _DECODER.decode(parameters):
+            case {"properties": dict(properties)}:
+                return _tidied(_with_defaults(members, properties))
+            case _:
+                return _tidied(members)
+
+    return _one_text(arguments, filled)
 
 
 def _one_text(arguments: str, change: Callable[[Members], Members]) -> str | None:
@@ -81,6 +93,21 @@ def _one_text(arguments: str, change: Callable[[Members], Members]) -> str | Non
         return _ENCODER.encode(change(value)) if isinstance(value, dict) else None
     except (ValueError, RecursionError):
         return None
+
+
+def _with_defaults(members: Members, properties: Members) -> Members:
+    defaults = {name: it["default"] for name, it in properties.items() if isinstance(it, dict) and "default" in it}
+    return defaults | {name: _filled(member, properties.get(name)) for name, member in members.items()}
+
+
+def _filled(value: object, schema: object) -> object:
+    match value, schema:
+        case dict(), {"properties": dict(properties)}:
+            return _with_defaults(value, properties)
+        case list(), {"items": item}:
+            return [_filled(each, item) for each in value]
+        case _:
+            return value
 
 
 def _tidied(members: Members) -> Members:

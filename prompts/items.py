@@ -14,13 +14,15 @@ item without something to see: blank texts and messages are left out, and a resu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from hashlib import blake2b
 from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
+
+from parser import ToolRegistry
 
 from .beginnings import Beginnings, Begun
 from .canonical import sent_back
@@ -199,10 +201,28 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
     has one text beside its calls. So blank lines in it count as one, for that is what stands between two messages.
     Empty where nothing was said, as such an answer is no item.
     """
+    return _meaning(entries, {})
+
+
+def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolRegistry) -> frozenset[bytes]:
+    """Each `meaning_of_answer` that an answer may have when its client sends it back.
+
+    Some clients leave out the text beside calls. Others write into a call the defaults that its tool declares for what
+    the model left out, and run it with them. The calls are known by their ids, and what the model said of them holds.
+    """
+    calls = [entry for entry in entries if isinstance(entry, PastCall)]
+    declared = [tool for call in calls if (tool := tools.match(call.name)) is not None]
+    schemas = {tool.name: tool.parameters for tool in declared if tool.parameters and '"default"' in tool.parameters}
+    forms = [entries, calls] if 0 < len(calls) < len(entries) else [entries]
+    return frozenset([_meaning(form, filled) for form in forms for filled in ([{}, schemas] if schemas else [{}])])
+
+
+def _meaning(entries: Sequence[AssistantText | PastCall], schemas: Mapping[str, str]) -> bytes:
+    """`schemas`: the parameters of tools whose calls are taken with their defaults."""
     fields: list[str] = []
     for entry in entries:
         if isinstance(entry, PastCall):
-            value = sent_back(entry.arguments)
+            value = sent_back(entry.arguments, schemas.get(entry.name))
             arguments = ("text", normalise_newlines(entry.arguments).strip()) if value is None else ("json", value)
             fields += (entry.call_id, entry.name, *arguments)
     told = _told(entry.text for entry in entries if isinstance(entry, AssistantText))

@@ -65,17 +65,17 @@ class Continuation:
 
     def __init__(self) -> None:
         self.lane: Lane | None = None
-        self.resume: Callable[[bytes | None], None] | None = None
+        self.resume: Callable[[frozenset[bytes] | None], None] | None = None
         self.wind_down: Callable[[], None] | None = None
         """Told when nothing more is wanted of the answer: it is read to its end all the same, which comes soon then."""
 
-    def settle(self, meaning: bytes | None) -> None:
-        """`meaning` is that of what the client got of the answer (`prompts.meaning_of_answer`); None: not what the
+    def settle(self, meanings: frozenset[bytes] | None) -> None:
+        """`meanings` are those of what the client got of the answer (`prompts.meanings_of_answer`); None: not what the
         model wrote, so that nothing may go on from it.
         """
         resume, self.resume = self.resume, None
         if resume is not None:
-            resume(meaning)
+            resume(meanings)
 
 
 class Sampling(Struct, frozen=True):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from prompts import AssistantText, PastCall, meaning_of_answer, unescape
+from parser import ToolRegistry
+from prompts import AssistantText, PastCall, meanings_of_answer, unescape
 
 from ..contracts import (
     AnswerMessageEnded,
@@ -51,8 +52,8 @@ def entries_of(events: Iterable[TurnEvent]) -> Iterator[AssistantText | PastCall
 class LaneEnd:
     """`begin` it with each prompt, and show it what leaves."""
 
-    def __init__(self, report: TurnReport) -> None:
-        self._report = report
+    def __init__(self, report: TurnReport, tools: ToolRegistry) -> None:
+        self._report, self._tools = report, tools
         self._given: list[TurnEvent] = []
         self._prompt: Prompt | None = None
         self.shown = False
@@ -65,8 +66,7 @@ class LaneEnd:
         """The turn's last event settles it. `said` gives the text between the blocks, as it came, or None if more did;
         it is not kept, for it may hold the turn.
         """
-        if not self.shown:
-            self.shown = any(isinstance(event, _SEEN) for event in events)
+        self.shown = self.shown or any(isinstance(event, _SEEN) for event in events)
         # What was given is of interest only where the backend could go on from it.
         if self._prompt is not None and self._prompt.continuation.resume is not None:
             self._given += events
@@ -99,4 +99,4 @@ class LaneEnd:
             conversation.lane = conversation.lane or prompt.continuation.lane
             conversation.spoilt = conversation.spoilt or spoilt
             goes_on = spoilt is None and prompt.continuation.resume is not None
-            prompt.continuation.settle(meaning_of_answer([*entries_of(self._given)]) if goes_on else None)
+            prompt.continuation.settle(meanings_of_answer([*entries_of(self._given)], self._tools) if goes_on else None)

@@ -67,7 +67,7 @@ class Turn:
             characters=characters, judges=plan.offers, takes_items=backend.takes_items,
         )  # fmt: skip
         self._spent = Spent(plan.request.max_output_tokens, plan.options.max_answer)
-        self.lane_end = LaneEnd(report)
+        self.lane_end = LaneEnd(report, plan.request.registry)
         self._beside = BesideCalls(plan.output, report) if plan.output else None
         self._reading: Reading
         # Whether the backend holds its model to the format of an answer that leaves while it is written.

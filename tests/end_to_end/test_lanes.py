@@ -80,6 +80,31 @@ async def test_a_tool_loop_has_one_key_and_one_growing_beginning(
     assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
 
 
+@pytest.mark.parametrize(("drops_text", "fills_in"), [(True, False), (False, True), (True, True)])
+async def test_a_client_that_drops_the_text_beside_calls_or_fills_in_defaults_keeps_its_thread(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, drops_text: bool, fills_in: bool
+) -> None:
+    """As CrewAI and many a loop written by hand do the one, the Vercel AI SDK with Zod the other."""
+    tools = json.loads(json.dumps(TOOLS))
+    tools[0]["parameters"]["properties"]["limit"] = {"type": "integer", "default": 10}
+    model.choose = lambda body: calling(len(model.requests), body)
+    conversation: list[Any] = [{"role": "user", "content": "Read my notes."}]
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for _ in range(ROUNDS):
+            answer = await endpoint.client.responses.create(model="gpt-5.5", input=conversation, tools=tools)
+            [call] = calls_of(answer)
+            arguments = json.loads(call.arguments) | ({"limit": 10} if fills_in else {})
+            conversation += [] if drops_text else [{"role": "assistant", "content": answer.output_text}]
+            conversation += [
+                {**call.to_dict(), "arguments": json.dumps(arguments)},
+                {"type": "function_call_output", "call_id": call.call_id, "output": "Long."},
+            ]
+    bodies = [dict(request.body) for request in model.requests]
+    assert len(bodies) == ROUNDS
+    assert len({body["prompt_cache_key"] for body in bodies}) == 1
+    assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
+
+
 async def test_a_conversation_that_is_compacted_is_read_from_what_the_backend_holds(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path
 ) -> None:

@@ -94,6 +94,39 @@ def test_a_call_that_somebody_has_changed_is_another(written: dict[str, object],
     assert sent_back(json.dumps(written)) != sent_back(json.dumps(back))
 
 
+FILLED = {
+    "properties": {
+        "path": {"type": "string"},
+        "limit": {"type": "number", "default": 10},
+        "deep": {"type": "boolean", "default": False},
+        "range": {"properties": {"from": {"default": 1}, "to": {}}},
+        "each": {"items": {"properties": {"n": {"default": "x"}}}},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("written", "back"),
+    [
+        ({"path": "a"}, {"path": "a", "limit": 10, "deep": False}),
+        ({"path": "a", "limit": 5}, {"path": "a", "limit": 5, "deep": False}),
+        ({"path": "a", "limit": 10.0}, {"path": "a", "limit": 10}),
+        ({"path": "a", "range": {"to": 2}}, {"path": "a", "limit": 10, "range": {"from": 1, "to": 2}}),
+        ({"each": [{}, {"n": "y"}]}, {"each": [{"n": "x"}, {"n": "y"}], "limit": 10}),
+        ({"range": "all", "each": {}}, {"range": "all", "each": {}, "limit": 10}),
+    ],
+)
+def test_a_call_with_the_defaults_that_its_tool_declares_is_the_same(
+    written: dict[str, object], back: dict[str, object]
+) -> None:
+    assert sent_back(json.dumps(written), json.dumps(FILLED)) == sent_back(json.dumps(back)) is not None
+
+
+@pytest.mark.parametrize("parameters", ["[]", "{", '{"properties": []}', '{"properties": {"a": true, "b": 1}}'])
+def test_a_schema_that_says_nothing_of_defaults_changes_no_call(parameters: str) -> None:
+    assert sent_back('{"a": 1}', parameters) in (sent_back('{"a": 1}'), None)
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "1", '"{}"', "{", "{} {}", '{"a": NaN}', "{'a': 1}", '{"a":' * 100_000, "[" * 100_000]
 )

@@ -10,6 +10,7 @@ from itertools import groupby
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from parser import CLOSE_TAG, Tool, ToolRegistry
 from prompts import (
@@ -33,6 +34,7 @@ from prompts import (
     UserTurn,
     canonical,
     meaning_of_answer,
+    meanings_of_answer,
     normalise_newlines,
     render_turn,
     text_before_key,
@@ -468,6 +470,34 @@ def test_an_answer_is_shown_as_the_model_wrote_it(answer: list[Said], written: s
 
 def test_an_answer_that_says_nothing_has_no_meaning() -> None:
     assert meaning_of_answer([]) == meaning_of_answer([AssistantText(" \n")]) == b""
+
+
+LIMITED = ToolRegistry([Tool("read_note", parameters='{"properties": {"limit": {"default": 10}}}')])
+LOOK, READ = AssistantText("I look."), PastCall("call_1", "read_note", '{"path": "a"}')
+
+
+@pytest.mark.parametrize(
+    ("back", "is_same"),
+    [
+        ([READ], True),
+        ([LOOK, replace(READ, arguments='{"path":"a","limit":10}')], True),
+        ([replace(READ, arguments='{"path":"a","limit":10}')], True),
+        ([LOOK, replace(READ, arguments='{"path":"a","limit":9}')], False),
+        ([AssistantText("I look!"), READ], False),
+        ([replace(READ, call_id="call_2")], False),
+        ([LOOK], False),
+        ([], False),
+    ],
+)
+def test_an_answer_may_come_back_without_the_text_beside_its_calls_and_with_defaults(
+    back: list[Said], is_same: bool
+) -> None:
+    assert (meaning_of_answer(back) in meanings_of_answer([LOOK, READ], LIMITED)) is is_same
+
+
+@given(st.lists(TEXTS.map(AssistantText), max_size=3))
+def test_an_answer_without_calls_comes_back_in_one_way(entries: list[Said]) -> None:
+    assert meanings_of_answer(entries, LIMITED) == {meaning_of_answer(entries)}
 
 
 @given(st.lists(TEXTS.filter(str.strip), min_size=1))

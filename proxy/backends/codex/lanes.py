@@ -51,7 +51,7 @@ class Unsaid(Struct, frozen=True):
 
 
 class HeldThread(Struct, eq=False):
-    """A thread, and what it holds: `count` items, whose digest is `held`, in so many `characters`.
+    """A thread, and what it holds: `count` items, whose digest is one of `held`, in so many `characters`.
 
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
     service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
@@ -63,7 +63,7 @@ class HeldThread(Struct, eq=False):
     identity: Identity
     thread: Started
     names: frozenset[str] = frozenset()
-    held: bytes = b""
+    held: frozenset[bytes] = frozenset()
     count: int = 0
     characters: int = 0
     reminded_at: int | None = None
@@ -99,9 +99,9 @@ class HeldThread(Struct, eq=False):
         behind = self.characters + weight(said[self.count :]) - (self.reminded_at or 0)
         return self.reminded_at is None or behind >= REMINDED_FOR
 
-    def hold(self, prompt: Prompt, answer: bytes, usage: Usage, turn_id: str | None = None) -> None:
-        """It holds the prompt's conversation now, and the answer of this meaning, which the turn of this id gave; its
-        tokens in all are `usage`.
+    def hold(self, prompt: Prompt, answers: frozenset[bytes], usage: Usage, turn_id: str | None = None) -> None:
+        """It holds the prompt's conversation now, and the answer of the turn of this id, which may come back with any
+        of these meanings; its tokens in all are `usage`.
         """
         items = prompt.said
         reminds = self._reminds(prompt)
@@ -109,9 +109,9 @@ class HeldThread(Struct, eq=False):
         if reminds:
             self.reminded_at = self.characters
         # An empty answer is no item: nobody sends it back.
-        meanings = [*map(_meaning, items), *filter(None, [answer])]
-        self.count = len(meanings)
-        self.held = beginnings(meanings, [self.count])[self.count]
+        self.count = len(items) + all(answers)
+        said = [*map(_meaning, items)]
+        self.held = frozenset([beginnings([*said, answer], [self.count])[self.count] for answer in answers])
         self.effort = self.effort or prompt.effort is not None
         self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
@@ -180,7 +180,7 @@ class Lanes(Struct):
         # Something must be old, and something new, or codex would have nothing to answer.
         counts = {lane.count for lane in alike if 0 < lane.count < len(items)}
         known = beginnings([*map(_meaning, items)], counts) if counts else {}
-        holding = [lane for lane in alike if known.get(lane.count) == lane.held]
+        holding = [lane for lane in alike if known.get(lane.count) in lane.held]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
         reason = _reason(items, alike, holding, equal, fitting)

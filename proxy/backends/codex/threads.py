@@ -197,17 +197,17 @@ class CodexThreads:
             lane = HeldThread(identity(prompt, outputs=turn.outputs), await self._thread_for(turn, prompt))
         ended = False
 
-        def resume(meaning: bytes | None) -> None:
+        def resume(meanings: frozenset[bytes] | None) -> None:
             # The lane goes on only if the turn ended by itself: an interrupt leaves a message of codex's own in the
             # thread, and an item that was passed over may do so, too.
             unlike = turn.lost is not None or bool(turn.passed_over) or turn.differs
-            if meaning is None or not turn.completed or unlike or not self._keeps_on:
+            if meanings is None or not turn.completed or unlike or not self._keeps_on:
                 if ended:
                     self._forget([lane])
                 else:
                     lane.spoilt = True
                 return
-            lane.hold(prompt, meaning, turn.total, turn.id)
+            lane.hold(prompt, meanings, turn.total, turn.id)
             self._forget(lanes.keep(lane, now()))
 
         def wind_down() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from parser import ToolRegistry, write_call
-from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, Transcript, UserTurn, meaning_of_answer
+from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, Transcript, UserTurn, meanings_of_answer
 from proxy.contracts import (
     AnswerText,
     BackendEvent,
@@ -27,7 +27,18 @@ from proxy.contracts import (
 from proxy.errors import BackendError
 from proxy.replay.key_placeholder import key_of
 from proxy.turn import CallKeys, CallRelease, KeyMode, TurnOptions, TurnReport, run_turn
-from tests.proxy.turn.playing import BROKEN, READ_A, READ_B, UNDECLARED, Outcome, ask, keyless_model, outcome_of, play
+from tests.proxy.turn.playing import (
+    BROKEN,
+    READ_A,
+    READ_B,
+    TOOLS,
+    UNDECLARED,
+    Outcome,
+    ask,
+    keyless_model,
+    outcome_of,
+    play,
+)
 from tests.support.memory_backend import USAGE, MemoryBackend, Script, pieces
 
 OFF = TurnOptions(call_keys=CallKeys(KeyMode.OFF))
@@ -39,7 +50,7 @@ class KeepingBackend(MemoryBackend):
 
     def __init__(self, answers: list[Script], chunk: int = 0) -> None:
         super().__init__(answers, chunk)
-        self.resumed: list[bytes | None] = []
+        self.resumed: list[frozenset[bytes] | None] = []
         self.wound_down = 0
 
     @asynccontextmanager
@@ -162,7 +173,7 @@ async def test_text_and_calls_in_any_order_are_gone_on_from(said: list[str | int
                 entries[-1] = replace(entries[-1], arguments=text)
             case _:
                 pass
-    assert backend.resumed == [meaning_of_answer(entries)]
+    assert backend.resumed == [meanings_of_answer(entries, TOOLS)]
 
 
 async def test_each_message_is_one_of_the_conversation() -> None:
@@ -170,7 +181,7 @@ async def test_each_message_is_one_of_the_conversation() -> None:
         [[TextPiece("I "), TextPiece("look."), MessageEnded(), TextPiece("Now."), TurnEnded(USAGE)]]
     )
     await play_on(backend)
-    assert backend.resumed == [meaning_of_answer([AssistantText("I look."), AssistantText("Now.")])]
+    assert backend.resumed == [meanings_of_answer([AssistantText("I look."), AssistantText("Now.")], TOOLS)]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +212,7 @@ async def test_a_prompt_that_was_refused_is_nothing_to_go_on_from_but_the_next_i
     assert outcome.report.conversation.truncated
     assert (outcome.report.conversation.spoilt, backend.resumed) == (
         None,
-        [None, meaning_of_answer([AssistantText("Hello.")])],
+        [None, meanings_of_answer([AssistantText("Hello.")], TOOLS)],
     )
 
 
@@ -288,7 +299,7 @@ async def test_one_call_is_waited_for_to_the_end_of_its_answer() -> None:
     assert outcome.calls == [("read_note", A)]
     assert (backend.left_early, backend.wound_down, outcome.report.interrupted) == (0, 1, None)
     [started] = [event for event in outcome.events if isinstance(event, ToolCallStarted)]
-    assert backend.resumed == [meaning_of_answer([PastCall(started.call_id, "read_note", A)])]
+    assert backend.resumed == [meanings_of_answer([PastCall(started.call_id, "read_note", A)], TOOLS)]
     assert outcome.end == TurnFinished(USAGE), "as the backend counted it"
 
 

@@ -21,7 +21,7 @@ from prompts import (
     ToolResult,
     Transcript,
     UserTurn,
-    meaning_of_answer,
+    meanings_of_answer,
     normalise_newlines,
     render_turn,
 )
@@ -57,7 +57,7 @@ def prompt(*entries: Entry, choice: ChoiceMode = ChoiceMode.AUTO, **changes: obj
 def lane(asked: Prompt, answer: Sequence[AssistantText | PastCall], thread: str = "t") -> HeldThread:
     """A lane that has answered so."""
     made = HeldThread(identity(asked), Started(thread, ephemeral=True))
-    made.hold(asked, meaning_of_answer(answer), Usage(output_tokens=10))
+    made.hold(asked, meanings_of_answer(answer, TOOLS), Usage(output_tokens=10))
     return made
 
 
@@ -165,7 +165,7 @@ def test_a_tier_that_was_asked_for_is_taken_back() -> None:
     held = lane(replace(prompt(*FIRST), tier="flex"), CALL)
     assert lanes(held).take(prompt(*SECOND)) is held
     assert held.say(prompt(*SECOND)).tiered
-    held.hold(prompt(*SECOND), meaning_of_answer([AssistantText("Done.")]), Usage())
+    held.hold(prompt(*SECOND), meanings_of_answer([AssistantText("Done.")], TOOLS), Usage())
     assert held.tiered
     assert not lane(prompt(*FIRST), CALL).say(prompt(*SECOND)).tiered
 
@@ -177,7 +177,7 @@ def test_only_what_is_held_goes_on_behind_an_answer_that_was_held() -> None:
     assert table.reason == "held"
     asked = prompt(*SECOND, calls_held=True)
     assert table.take(asked) is held
-    held.hold(asked, meaning_of_answer([AssistantText("Done.")]), Usage())
+    held.hold(asked, meanings_of_answer([AssistantText("Done.")], TOOLS), Usage())
     table.keep(held, 1.0)
     assert table.take(prompt(*SECOND, AssistantText("Done."), user("And?"))) is None
     free = lane(prompt(*FIRST), CALL)
@@ -217,7 +217,7 @@ def test_a_line_of_ours_goes_out_and_is_none_of_the_conversation() -> None:
     asked = prompt(*FIRST, choice=ChoiceMode.REQUIRED)
     held = HeldThread(identity(asked), Started("t", ephemeral=True))
     assert [part for part in held.say(asked).newest if "at least one tool call" in str(part)]
-    held.hold(asked, meaning_of_answer(CALL), Usage())
+    held.hold(asked, meanings_of_answer(CALL, TOOLS), Usage())
     assert lanes(held).take(prompt(*SECOND)) is held
 
 
@@ -228,7 +228,7 @@ def test_a_reminder_goes_out_once_for_so_many_characters() -> None:
     for more in ("y", "y" * (REMINDED_FOR // 2), "y" * (REMINDED_FOR // 2), "y"):
         asked = prompt(*told)
         reminded.append(any("Reminder" in str(part) for part in held.say(asked).newest))
-        held.hold(asked, meaning_of_answer([AssistantText("A.")]), Usage())
+        held.hold(asked, meanings_of_answer([AssistantText("A.")], TOOLS), Usage())
         told += (AssistantText("A."), user(more))
     assert reminded == [True, False, False, True]
 
@@ -309,7 +309,7 @@ def test_a_conversation_with_tools_goes_on_behind_one_request_without_them() -> 
     summing = (*loop, AssistantText("It says A."), user("Sum it up."))
     found = lanes.take(summed_up(*summing))
     assert found is not None
-    found.hold(summed_up(*summing), meaning_of_answer([AssistantText("A.")]), Usage())
+    found.hold(summed_up(*summing), meanings_of_answer([AssistantText("A.")], TOOLS), Usage())
     lanes.keep(found, 0)
     later = (*summing, AssistantText("A."), user("And now?"))
     assert lanes.holds(prompt(*later))
