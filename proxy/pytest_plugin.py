@@ -201,10 +201,9 @@ def _player(folder: Path, speed: str, use: _Folder, notes: str) -> Iterator[str]
 def _recorder(folder: Path, use: _Folder, config: pytest.Config) -> Iterator[str]:
     """Its backend is that of the options, else that of the environment and of `tagcall.toml`."""
     backend = config.getoption("tagcall_backend")
-    patterns = [pattern for found in config.hook.pytest_tagcall_redact(config=config) for pattern in found]
     words = ["record", str(folder), "--replace", "--host", "127.0.0.1", "--log-format", "json"]
     words += [f"--backend={backend}"] if backend else []
-    words += [f"--redact={pattern}" for pattern in patterns]
+    words += [f"--redact={pattern}" for pattern in _patterns(config)]
     environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
     environment |= config.stash[_SESSION].proxies
     with _errors() as errors:
@@ -213,6 +212,16 @@ def _recorder(folder: Path, use: _Folder, config: pytest.Config) -> Iterator[str
         told = list(_lines(errors))
     use.used |= {line["fixture"]: line["outcome"] for line in told if line.get("outcome") in _OUTCOMES}
     use.failed += [line["event"] for line in told if line.get("outcome") == _NOT_RECORDED]
+
+
+def _patterns(config: pytest.Config) -> Iterator[str]:
+    """A text alone would be read letter by letter, and a compiled pattern would hide nothing."""
+    for found in config.hook.pytest_tagcall_redact(config=config):
+        patterns = list(found)
+        if isinstance(found, str) or not all(isinstance(pattern, str) for pattern in patterns):
+            wanted = "let it return a list of texts, each a regular expression"
+            pytest.fail(f"pytest_tagcall_redact returned {found!r}: {wanted}.", pytrace=False)
+        yield from patterns
 
 
 def _errors() -> IO[str]:

@@ -132,6 +132,19 @@ async def test_a_project_records_once_and_replays_without_codex(sample: SamplePr
     assert answer.read_text("utf-8").endswith("[assistant]\nThere is garlic in the north bed of the garden.\n")
 
 
+@pytest.mark.parametrize("returned", ["'ACME'", "[re.compile('ACME')]"])
+async def test_what_is_no_list_of_texts_hides_nothing_and_is_told_before_anything_is_recorded(
+    returned: str, sample: SampleProject, model: ScriptedModel
+) -> None:
+    (sample.folder / "conftest.py").write_text(
+        f"import re\n\ndef pytest_tagcall_redact():\n    return {returned}\n", "utf-8"
+    )
+    status, said = await sample.test("--tagcall-record=once", "-k", "small_talk", model=model)
+    assert status == 1
+    assert f"pytest_tagcall_redact returned {returned}: let it return a list of texts, each a regular" in said
+    assert not sample.recorded.exists()
+
+
 @pytest.mark.usefixtures("recorded")
 async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
     sample: SampleProject, model: ScriptedModel

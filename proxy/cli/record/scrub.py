@@ -51,8 +51,8 @@ class _Cut(Struct, frozen=True):
 class Scrubber(Struct):
     """`keys` and `folders` are known ones, whatever they look like; `call_keys` are those of the turns.
 
-    Of what fits one of `patterns` its first group goes, or all of it where there is none. `names` are those that ids
-    have in the request.
+    Of what fits one of `patterns` its first group goes, or all of it where that has no part in it. `names` are those
+    that ids have in the request.
     """
 
     keys: Iterable[str] = ()
@@ -152,7 +152,7 @@ def _named(member: str) -> str | None:
 
 
 def _wanted(match: re.Match[str]) -> tuple[int, int]:
-    return match.span(1 if match.re.groups else 0)
+    return match.span(1 if match.re.groups and match[1] is not None else 0)
 
 
 def _without(whole: str, begin: int, end: int, cuts: Iterable[_Cut]) -> str:

@@ -162,6 +162,8 @@ def test_json_stays_json_without_its_secret(name: str, secret: str) -> None:
 def test_what_fits_a_pattern_goes_or_the_first_group_of_it() -> None:
     scrubber = Scrubber(patterns=[re.compile("ACME"), re.compile(r"customer (\d+)"), re.compile("x*")])
     assert scrubber.text("customer 17 of ACME") == "customer [redacted] of [redacted]"
+    either = Scrubber(patterns=[re.compile(r"customer (\d+)|ACME")])
+    assert either.text("customer 17 of ACME") == "customer [redacted] of [redacted]"
 
 
 def test_nothing_is_left_of_a_key_that_a_pattern_cuts_through() -> None:
