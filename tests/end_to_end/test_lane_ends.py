@@ -16,7 +16,7 @@ from proxy.rpc import RpcClient
 from tests.support.backends import TestBackend
 from tests.support.codex_programs import TestProgram, installed_programs
 from tests.support.endpoint import Endpoint, serving
-from tests.support.scripted_model import Incomplete, Message, Refusal, Reply, ScriptedModel
+from tests.support.scripted_model import Failed, Incomplete, Message, Refusal, Reply, ScriptedModel
 
 LANED = [program for program in installed_programs() if program.supported]
 # Seconds for anything to happen at all.
@@ -106,7 +106,7 @@ async def be_cut(endpoint: Endpoint) -> None:
 
 
 async def fail(endpoint: Endpoint) -> None:
-    endpoint.model.push(Refusal(500))
+    endpoint.model.push(Reply([Message("One two.")], end=Failed("server_is_overloaded", "At capacity.")))
     with pytest.raises(APIStatusError):
         await create(endpoint, HELLO)
 
@@ -137,6 +137,43 @@ async def test_a_lane_that_cannot_go_on_is_given_up_once_its_turn_has_ended(
         assert fresh not in spoilt
         assert ("thread/unsubscribe", fresh) not in wire.lines
         assert wire.lines.count(("thread/unsubscribe", spoilt[0])) == 1
+
+
+async def test_a_request_that_failed_before_a_word_goes_on_in_its_lane_when_it_is_asked_again(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    full = {"message": "At capacity.", "code": "server_is_overloaded"}
+    failures: list[Reply | Refusal] = [
+        Refusal(503, full),
+        Refusal(429),
+        Reply([], end=Failed(full["code"], full["message"])),
+    ]
+    said: list[Any] = [HELLO]
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for failure in failures:
+            endpoint.model.push(failure, failure, Reply([Message("Yes.")]))
+            for _ in range(2):
+                with pytest.raises(APIStatusError):
+                    await create(endpoint, *said)
+            said += [*(item.to_dict() for item in (await create(endpoint, *said)).output), AND]
+        assert len(set(keys(endpoint))) == 1
+        first, *_, last = [request.body["input"] for request in endpoint.model.requests]
+        assert last[: len(first)] == first
+        told = [part["text"] for item in last[len(first) - 1 :] for part in item["content"]]
+        assert told == ["Hello.", "Yes.", "And?", "Yes.", "And?"]
+
+
+async def test_a_request_that_was_too_long_takes_another_thread(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path
+) -> None:
+    """codex 0.169 sums up what such a thread holds, in its next turn, by itself."""
+    error = {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"}
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        endpoint.model.push(Refusal(400, error))
+        with pytest.raises(APIStatusError):
+            await create(endpoint, HELLO)
+        await create(endpoint, HELLO)
+        assert len(set(keys(endpoint))) == len(endpoint.model.requests) == 2
 
 
 NAMED: Any = {"type": "function", "name": "read_note"}

@@ -56,8 +56,9 @@ class HeldThread(Struct, eq=False):
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
     service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
     written, where they can. `bare`: its identity without what its head says of tools, where one that declares some was
-    answered in it. `usage` are the thread's tokens in all, `turns` the ids of its turns. `spoilt`: it holds something
-    that is not the conversation's.
+    answered in it. `usage` are the thread's tokens in all, `turns` the ids of its turns. `unanswered`: the last one
+    failed before a word, so that it can be asked for once more. `spoilt`: it holds something that is not the
+    conversation's.
     """
 
     identity: Identity
@@ -74,6 +75,7 @@ class HeldThread(Struct, eq=False):
     usage: Usage = field(default_factory=Usage)
     turns: set[str] = field(default_factory=set)
     used: float = 0.0
+    unanswered: bool = False
     spoilt: bool = False
 
     def say(self, prompt: Prompt) -> Unsaid:
@@ -177,8 +179,8 @@ class Lanes(Struct):
         # request, and it ends in a line of ours that forbids calls.
         toolless = prompt.toolless
         alike = [lane for lane in self._idle if lane.identity == wanted or (toolless and lane.bare == wanted)]
-        # Something must be old, and something new, or codex would have nothing to answer.
-        counts = {lane.count for lane in alike if 0 < lane.count < len(items)}
+        # Something must be old, and something unanswered, or codex would have nothing to answer.
+        counts = {lane.count for lane in alike if 0 < lane.count < len(items) + lane.unanswered}
         known = beginnings([*map(_meaning, items)], counts) if counts else {}
         holding = [lane for lane in alike if known.get(lane.count) in lane.held]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]

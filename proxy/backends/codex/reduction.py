@@ -89,6 +89,9 @@ class TurnReduction:
         self._before = before
         self.over = False
         self.completed = False
+        self.unanswered = False
+        """The service failed before codex had anything of an answer, and may do better when it is asked again: the
+        thread holds what was asked, and nothing behind it. A newer codex compacts one that was too long."""
         self._earlier = earlier
         self._waiting: list[tuple[str, RpcObject]] = []
         self._open: dict[str, _Message | _Reasoning] = {}
@@ -281,6 +284,8 @@ class TurnReduction:
                     case Cut(reason):
                         yield from self._ended(reason)
                     case error:
+                        blank = not (self._told or self._open or self._done or self.passed_over)
+                        self.unanswered = blank and (error.status == 429 or error.status >= 500)
                         yield AttemptFailed(error)
             case status:
                 yield AttemptFailed(BackendError(f"codex ended the turn as {status}.", **FAILED))

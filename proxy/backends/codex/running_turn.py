@@ -110,6 +110,11 @@ class RunningTurn:
         """Whether codex itself has reported its end."""
         return self._reduction.completed
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether it failed, and its thread holds what was asked, and nothing behind it."""
+        return self._reduction.unanswered
+
     def started_as(self, turn_id: str) -> None:
         self._take(self._reduction.begin(turn_id))
         self.events.hand_over()

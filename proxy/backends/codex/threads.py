@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 from structlog.typing import FilteringBoundLogger
 
-from prompts import Text
+from prompts import OwnLine, Text
 
 from ...contracts import Lane, Prompt
 from ...errors import BackendError
@@ -201,6 +201,8 @@ class CodexThreads:
             # The lane goes on only if the turn ended by itself: an interrupt leaves a message of codex's own in the
             # thread, and an item that was passed over may do so, too.
             unlike = turn.lost is not None or bool(turn.passed_over) or turn.differs
+            if turn.unanswered and all(item.ours is not OwnLine.FAULT for item in prompt.items):
+                meanings = frozenset([b""])  # it can be asked for once more, by whoever asks the same
             if meanings is None or not turn.completed or unlike or not self._keeps_on:
                 if ended:
                     self._forget([lane])
@@ -208,6 +210,7 @@ class CodexThreads:
                     lane.spoilt = True
                 return
             lane.hold(prompt, meanings, turn.total, turn.id)
+            lane.unanswered = turn.unanswered
             self._forget(lanes.keep(lane, now()))
 
         def wind_down() -> None:

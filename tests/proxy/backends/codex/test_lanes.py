@@ -115,6 +115,17 @@ def test_behind_an_empty_answer_the_conversation_goes_on(sent_back: tuple[Entry,
     assert (held.say(asked).older, held.say(asked).newest) == ([], [Text("Well?")])
 
 
+def test_a_lane_that_was_not_answered_is_asked_once_more_for_the_same_and_for_more() -> None:
+    held = lane(prompt(*SECOND), [])
+    held.unanswered = True
+    for more in ([], [user("Well?")]):
+        asked = prompt(*SECOND, *more)
+        assert lanes(held).take(asked) is held
+        assert held.say(asked).older == []
+        assert held.say(asked).newest == [part for entry in more for part in entry.parts]
+    assert lanes(held).take(prompt(*FIRST)) is None
+
+
 def test_nothing_goes_on_where_nothing_was_said() -> None:
     assert lanes(lane(prompt(), [])).take(prompt(*FIRST)) is None
 

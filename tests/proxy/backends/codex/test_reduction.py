@@ -307,6 +307,40 @@ def test_an_item_of_another_kind_stops_the_turn(method: str, kind: str) -> None:
     assert kind in failure.error.message
 
 
+def failed(status: int | None, kind: str = "responseTooManyFailedAttempts") -> tuple[str, RpcObject]:
+    return completed("failed", error={"message": "no", "codexErrorInfo": {kind: {"httpStatusCode": status}}})
+
+
+@pytest.mark.parametrize(
+    ("lines", "unanswered"),
+    [
+        ([failed(503)], True),
+        ([failed(429)], True),
+        ([failed(None)], True),
+        ([error(will_retry=True), failed(503)], True),
+        ([item("started", "userMessage"), item("completed", "userMessage"), failed(503)], True),
+        ([failed(400)], False),
+        ([completed("failed", error={"message": "no", "codexErrorInfo": "contextWindowExceeded"})], False),
+        ([delta("So"), failed(503)], False),
+        ([item("started", "agentMessage"), failed(503)], False),
+        ([item("started", "reasoning"), failed(503)], False),
+        ([item("completed", "reasoning"), failed(503)], False),
+        ([item("started", "commandExecution"), failed(503)], False),
+        ([item("started", "contextCompaction"), failed(503)], False),
+        ([completed("interrupted")], False),
+        ([completed()], False),
+        ([error(will_retry=False)], False),
+    ],
+)
+def test_what_failed_before_a_word_can_be_asked_for_once_more(
+    lines: list[tuple[str, RpcObject]], unanswered: bool
+) -> None:
+    reduction = TurnReduction()
+    for line in lines:
+        reduction.receive(*line)
+    assert reduction.unanswered is unanswered
+
+
 def test_the_error_line_stands_in_for_a_failure_without_one() -> None:
     [failure] = told(error(will_retry=False, message="why"), completed("failed", error=None))
     assert isinstance(failure, AttemptFailed)
