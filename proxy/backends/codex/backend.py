@@ -35,18 +35,18 @@ from .tool_outputs import ToolOutputs
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Starts of one turn, as long as the first was lost before it told anything.
+# Starts of one turn. The second follows only if the first was lost before it told anything.
 ATTEMPTS = 2
 # Seconds that a request for the models waits for the first list.
 MODELS_WAIT = 5.0
 
-# What the owner does where an upstream of theirs wants a login.
+# The advice if an `--upstream` wants a login.
 WANTS_NONE = "name an --upstream that needs no login, because tagcall sends it none"
 
 # Threads that codex may have ready, about 1 MB each.
 SPARE_THREADS = 8
 
-# The variables of our environment that codex may see; those of the last line are Windows's own, which has no sockets
+# The variables of our environment that codex may see. Those of the last line are for Windows, which has no sockets
 # without SYSTEMROOT.
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TERM|XDG_\w+|RUST_LOG|CODEX_CA_CERTIFICATE"
@@ -58,8 +58,8 @@ PASSED_ON = re.compile(
 class CodexBackend:
     """A `TextBackend`. `connect` reaches an app-server anew each time it is called.
 
-    `models` are named first, whatever the app-server lists; any other name may be asked for all the same.
-    `has_verbosity` says of a model whether codex tells it one.
+    `models` are listed first, whatever the app-server lists. Requests may have any other name all the same.
+    `has_verbosity` says whether codex tells a model its verbosity.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class CodexBackend:
         self._closing = True
         if self._supervision is not None:
             self._supervision.cancel()
-        # The turns end with the session; nothing is left to wait for but them.
+        # Only the turns are left, and they end with the session.
         await self._tasks.__aexit__(None, None, None)
 
     @asynccontextmanager
@@ -111,7 +111,7 @@ class CodexBackend:
         turn = RunningTurn(self._allowed, prompt.listener, self._log_in, outputs=outputs)
         self._tasks.create_task(self._own(turn, prompt), name="turn")
         try:
-            # codex is asked before anything else is prepared: by this task, and a task of that.
+            # Lets the turn's task ask codex before anything else is prepared. That task starts another, hence twice.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             yield turn.events
@@ -153,7 +153,7 @@ class CodexBackend:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[CodexSession]:
-        """A session that is known as long as it is there. Of those before it one at most keeps its conversations."""
+        """A session, which is listed while it lives. At most one older session keeps its conversations."""
         async with self._open() as session:
             for older in self._sessions[:-1]:
                 older.life.let_go()
@@ -164,13 +164,13 @@ class CodexBackend:
                 self._sessions.remove(session)
 
     def _lingering(self, turn: RunningTurn, prompt: Prompt) -> CodexSession | None:
-        """A session that is kept for its conversations, if this is one of them."""
+        """An older session that holds the prompt's conversation, if there is one."""
         kept = (session for session in self._sessions if session.life.lingers)
         return next((session for session in kept if session.holds(turn, prompt)), None)
 
     def heeds(self, model: str) -> frozenset[str]:
         verbosity = {"verbosity"} if self._has_verbosity(model) else set[str]()
-        # Without lanes the conversation goes out as one text.
+        # Without lanes the conversation goes out as one text, without phases.
         return frozenset({*verbosity, "phase"} if self._keeps_lanes else verbosity)
 
     @property
@@ -247,7 +247,7 @@ def codex_backend(
     """
     locate_program(program)
     provider = Provider(upstream, builtin_provider)
-    # 0.89 sends the login of its home to every upstream, whatever the provider's entry says.
+    # A home of its own: 0.89 sends the login of its home to every upstream, whatever the provider's entry says.
     home = home.absolute() if upstream is None else home.absolute() / "upstream"
     environment = codex_environment(home, os.environ if env is None else env)
 
@@ -282,6 +282,6 @@ def codex_backend(
 
 
 def codex_environment(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
-    """What codex is started with: what it needs to run and to reach its service, no keys that happen to be set."""
+    """The environment of codex: what it needs to run and to reach its service, and no keys that happen to be set."""
     passed = {name: value for name, value in env.items() if PASSED_ON.fullmatch(name)}
     return {"RUST_LOG": "error", **passed, "CODEX_HOME": str(home)}

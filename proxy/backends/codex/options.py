@@ -1,4 +1,4 @@
-"""What a session with an app-server is told from outside: its limits, and how long it waits for what."""
+"""Options of a session with an app-server: its limits and its deadlines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...errors import UsageError, reason_of
 from ..kind import BackendSettings
 from .item_kinds import HARMLESS
 
-# How often a turn is interrupted before the app-server is doubted.
+# Times that a turn is interrupted before the app-server is doubted.
 INTERRUPTS = 5
 
 
@@ -18,25 +18,25 @@ class Deadlines(Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     greeting: float = 10.0
-    """For each request before the first turn; a cold start takes up to 0.5."""
+    """For each request before the first turn. A cold start takes up to 0.5."""
     request: float = 30.0
-    """For starting a thread or a turn; 3 were seen of a version that looks for models first."""
+    """For starting a thread or a turn. A version that looks for models first took 3."""
     models: float = 20.0
-    """For the list of models and for the quota, which nothing waits for."""
+    """For the list of models and for the quota. Nothing waits for these."""
     total: float = 3600.0
     """For a whole turn, however much it says."""
     interrupt: float = 1.0
-    """For an interrupted turn to be reported as ended, each of `INTERRUPTS` times; 0.1 is usual."""
+    """For the end of an interrupted turn, each of `INTERRUPTS` times. 0.1 is usual."""
     refusal: float = 5.0
-    """For a sign of life of a turn after a request that is not served: some versions wait for ever then."""
+    """For a sign of life of a turn after a request that tagcall does not serve. Some versions wait for ever then."""
     quiet: float = 30.0
-    """Without a single line of an app-server that has turns, after which it is probed."""
+    """Silence of an app-server with turns, after which it is probed."""
     probe: float = 5.0
-    """For any answer at all from an app-server that is doubted; then it is killed."""
+    """For any answer of an app-server that is doubted. Then it is killed."""
 
 
 class LaneBounds(Struct, frozen=True, kw_only=True):
-    """Of idle lanes: how many, for how many seconds, and how many `characters` they hold at codex together."""
+    """Bounds of idle lanes: how many, for how many seconds, and how many `characters` they hold together."""
 
     lanes: int = 64
     idle: float = 1800.0
@@ -44,15 +44,15 @@ class LaneBounds(Struct, frozen=True, kw_only=True):
 
 
 class SessionOptions(Struct, frozen=True, kw_only=True):
-    """`cwd` is where threads run, in the app-server's eyes; None leaves that to it.
+    """`cwd` is the folder of threads, on the app-server's machine; None leaves it to the app-server.
 
-    `login_file` is codex's own, of which only the time is looked at; None where the login is somebody else's. `log_in`
-    is what a person does about one that is missing, None where it is `tagcall login`. `base_instructions` replace
-    codex's own; None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a
-    fresh process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With
-    `lanes`, where the version can, a conversation keeps its thread within these bounds. Items of the kinds
-    `allowed_items` are passed over. With `results_as_outputs`, and lanes, results go out as outputs of tools.
-    With `turns_outlive_connection` a lost connection leaves turns behind that the next one ends. `idle_timeout` is
+    `login_file` is codex's own; only its time and size are read. It is None if the login is somebody else's. `log_in`
+    tells a person what to do if a login is missing, None means `tagcall login`. `base_instructions` replace codex's
+    own; None leaves them as they are. After `thread_limit` threads, or with `memory_limit` bytes in RAM, a fresh
+    process takes over: codex keeps about 1 MB of each thread. At most `spare_threads` wait for requests. With `lanes` a
+    conversation keeps its thread within these bounds, if the version can do so. Items of the kinds `allowed_items` are
+    passed over. With `results_as_outputs`, and lanes, results go out as outputs of tools. With
+    `turns_outlive_connection` turns go on after a lost connection, and the next connection ends them. `idle_timeout` is
     in seconds without a line for a turn.
     """
 
@@ -72,7 +72,7 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
 
 
 def lane_bounds(settings: BackendSettings) -> LaneBounds | None:
-    """Those of the settings; None where conversations keep no lanes. Raises `UsageError`."""
+    """The bounds in the settings; None if conversations keep no lanes. Raises `UsageError`."""
     if settings.lanes == "off":
         if settings.results_as == "tool":
             raise UsageError("--results-as tool needs lanes", "leave out --lanes off")

@@ -1,4 +1,4 @@
-"""A turn while it runs, as its reader, its owner and its consumer share it.
+"""A turn while it runs, shared by its reader, its owner and its consumer.
 
 reader --receive--> reduction --> events --> consumer --leave--.
                         |                                      v
@@ -25,9 +25,9 @@ from .reduction import AttemptFailed, TurnReduction
 
 
 class TurnLostError(Exception):
-    """The app-server is lost to this turn, which may run on another one when nothing was told of it yet.
+    """The turn has lost its app-server. It may run on another one if its consumer was told nothing yet.
 
-    `failure` is what its consumer is told otherwise.
+    Otherwise its consumer is told the `failure`.
     """
 
     def __init__(self, failure: BackendError) -> None:
@@ -36,7 +36,7 @@ class TurnLostError(Exception):
 
 
 class RunningTurn:
-    """What is known of one turn by those who take part: the reader, its owner and its consumer."""
+    """The state of one turn, for the reader, its owner and its consumer."""
 
     def __init__(
         self,
@@ -64,18 +64,18 @@ class RunningTurn:
         *,
         refusable: bool = False,
     ) -> None:
-        """Forget an attempt of which nothing was told.
+        """Begin an attempt, and forget an earlier one of which nothing was told.
 
-        `before` are the tokens of its thread until now, `earlier` the ids of the turns that ran on it. `refusable`: it
-        has outputs of tools, so that a refusal may be of them.
+        `before` are the tokens of its thread until now, `earlier` the ids of the turns that ran on it. `refusable`: the
+        thread gets outputs of tools, and the service may refuse these.
         """
         self._refusable = refusable
         self.settled = asyncio.Event()
-        """Nothing more is to be told: it ended, failed, was lost, or nobody listens."""
+        """No more events come: the turn ended, failed, was lost, or nobody listens."""
         self.known = asyncio.Event()
-        """It runs at codex under `id`, or it never will."""
+        """The turn runs at codex under `id`, or it never will."""
         self.ended = asyncio.Event()
-        """codex has reported its end, or is gone, or never began."""
+        """codex has reported its end, or is gone, or never began the turn."""
         self.lost: BackendError | None = None
         self.begun = self.heard = self._now()
         self.lines = 0
@@ -83,7 +83,7 @@ class RunningTurn:
 
     @property
     def awaited(self) -> bool:
-        """Whether its consumer is there and has not heard its end."""
+        """Whether its consumer is still there and waits for its end."""
         return not (self.left or self.events.ended)
 
     @property
@@ -92,17 +92,17 @@ class RunningTurn:
 
     @property
     def total(self) -> Usage:
-        """The tokens of its thread in all."""
+        """All tokens of its thread."""
         return self._reduction.total
 
     @property
     def passed_over(self) -> set[str]:
-        """The kinds of the items that nobody is told of."""
+        """The kinds of items that were passed over."""
         return self._reduction.passed_over
 
     @property
     def differs(self) -> bool:
-        """Whether its thread holds another answer than was told."""
+        """Whether its thread holds another answer than its consumer was told."""
         return self._reduction.differs
 
     @property
@@ -120,14 +120,14 @@ class RunningTurn:
         self.events.hand_over()
 
     def exchanged(self, message: RpcObject, *, ours: bool) -> None:
-        """A message for it is sent, or has come."""
+        """Shows its listener a message of the turn that was sent or has come."""
         if self._listener is not None:
             self._listener(self._now(), ours, message)
 
     def receive(self, method: str, params: RpcObject) -> None:
-        """Take one notification of its thread. Called by the reader, who then lets `events` hand over what it told.
+        """Take one notification of its thread. The reader calls this, and then has `events` hand the events over.
 
-        Raises LookupError, TypeError, AttributeError or ValueError for one that has not the shape it should have.
+        Raises LookupError, TypeError, AttributeError or ValueError for a notification of another shape.
         """
         if self.ended.is_set():
             return
@@ -151,7 +151,7 @@ class RunningTurn:
 
     def _tell(self, events: Sequence[BackendEvent | AttemptFailed]) -> None:
         self._put([event for event in events if not isinstance(event, AttemptFailed)])
-        if isinstance(last := events[-1], AttemptFailed):  # nothing is told behind one
+        if isinstance(last := events[-1], AttemptFailed):  # no event stands behind it
             self._failed(last.error)
 
     def _put(self, events: Sequence[BackendEvent]) -> None:
@@ -160,7 +160,7 @@ class RunningTurn:
 
     def _failed(self, error: BackendError) -> None:
         if self._refusable and error.code == BAD_REQUEST["code"] and not self.events.used:
-            # The service said no before a word, and may mean the outputs: another attempt goes without them.
+            # The service refused before any word, perhaps because of the outputs. The next attempt goes without them.
             self.outputs, self.outputs_refused = False, True
             self.lose(error)
         else:
@@ -171,12 +171,12 @@ class RunningTurn:
         self.settled.set()
 
     def refuse(self, error: BackendError) -> None:
-        """It never began."""
+        """codex refused the turn, so it never began."""
         self._failed(error)
         self._over()
 
     def lose(self, failure: BackendError) -> None:
-        """Nothing will be heard of it any more. Whether it runs again is its owner's business."""
+        """No more lines of it will come. Its owner decides whether it runs again."""
         if not self.ended.is_set():
             self.lost = failure
         self._over()
@@ -187,6 +187,6 @@ class RunningTurn:
         self.settled.set()
 
     def leave(self) -> None:
-        """The consumer has gone, done or not."""
+        """The consumer has gone. The turn may be over or not."""
         self.left = True
         self.settled.set()

@@ -1,6 +1,6 @@
 """One connection to one app-server: its greeting, its login and quota, its models, and its watch.
 
-The turns that run on it are `threads`' business, when it is usable `session_life`'s.
+`threads` runs the turns on it, and `session_life` says whether it is usable.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .versions import SUPPORTED_SINCE, TAKE_A_NEWER_ONE, Support, release_of, st
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Of the limit of its memory, what an app-server may take that is kept for its conversations alone.
+# Times the limit of its memory that an app-server may take while it is only kept for its conversations.
 MOST_GROWN = 1.5
-# Of the list of models. One page is usual; an app-server that passes over the cursor has no last one.
+# Pages of the list of models. One is usual. A server that ignores the cursor would have no last page.
 MOST_PAGES = 16
-# Older programs answer one request after the other, and look on the network for models for seconds.
+# Older programs answer one request after the other, and look for models on the network for some seconds.
 SIDE_BY_SIDE_SINCE = (0, 100)
 
 
@@ -105,7 +105,7 @@ class CodexSession:
         if (standing := standing_of(self.version)) is Support.REFUSED:
             raise RpcError(f"codex {self.version} is too old: {TAKE_A_NEWER_ONE}")
         await self._read_account()
-        # Old programs never end a turn without input, and take no injected items.
+        # Old programs take no injected items, and never end a turn without input.
         self._threads.keeps_lanes = bool(release_of(self.version)) and standing is Support.SUPPORTED
         log.info("codex_ready", version=self.version, logged_in=not self._lacks_login)
         if standing is Support.FIXTURES:
@@ -133,9 +133,9 @@ class CodexSession:
         return not_logged_in(self._options.log_in) if self._lacks_login else None
 
     async def check_login(self) -> None:
-        """Look again while a login is missing: codex reads its own once, and knows what others of its clients log in.
+        """Look again while a login is missing. codex reads its own file once, and knows of logins by its other clients.
 
-        Raises `TurnLostError` when there is another file now: the next session has it.
+        Raises `TurnLostError` if the file is another one now: the next session reads it.
         """
         if self._lacks_login and self._options.login_file is None:
             with suppress(RpcError):
@@ -165,7 +165,7 @@ class CodexSession:
             self.models_listed.set()
 
     async def read_quota(self) -> None:
-        """Fill the book, where the login is of a kind that has a quota."""
+        """Fill the book, if the login is of a kind that has a quota."""
         if self._has_quota:
             try:
                 self._quota.take(await self.client.request(READ, deadline=self._deadlines.models), time.time())
@@ -174,7 +174,7 @@ class CodexSession:
 
     @property
     def lists_aside(self) -> bool:
-        """Whether a list of models would hold up the turns, an interrupt for one."""
+        """Whether a request for the models would hold up the turns, such as an interrupt."""
         return (0,) < release_of(self.version) < SIDE_BY_SIDE_SINCE
 
     # Turns
@@ -191,7 +191,7 @@ class CodexSession:
         await self._threads.spares.run()
 
     async def watch(self) -> None:
-        """Looks now and then whether codex is alive, and of a bearable size."""
+        """Looks now and then whether codex is alive, and how much memory it takes."""
         quiet, now = self._deadlines.quiet, asyncio.get_running_loop().time
         while self.life.usable or self.life.busy or self.life.lingers:
             await asyncio.sleep(max(0.0, self.client.heard + quiet - now()) or quiet)
@@ -206,7 +206,7 @@ class CodexSession:
                 self.life.let_go()
 
     def holds(self, turn: RunningTurn, prompt: Prompt) -> bool:
-        """Whether the prompt's conversation goes on here."""
+        """Whether a lane here holds the beginning of the prompt's conversation."""
         return self._threads.holds(prompt, outputs=turn.outputs)
 
     async def farewell(self) -> None:
@@ -216,7 +216,7 @@ class CodexSession:
 
 
 def _stamp(file: Path | None) -> tuple[int, int] | None:
-    """Differs after the file was written anew; None when there is none."""
+    """A value that changes when the file is written anew; None if there is no file."""
     try:
         status = None if file is None else file.stat()
     except OSError:
@@ -228,7 +228,7 @@ def _stamp(file: Path | None) -> tuple[int, int] | None:
 async def open_session(
     connect: Callable[[], Awaitable[Transport]], options: SessionOptions, orphans: Orphans, quota: QuotaBook
 ) -> AsyncIterator[CodexSession]:
-    """A session that is ready for turns. Raises `OSError` or `RpcError` when it cannot come to that."""
+    """A session that is ready for turns. Raises `OSError` or `RpcError` if it cannot be opened."""
     session = CodexSession(await connect(), options, orphans, quota)
     async with session.client.running():
         try:
