@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Self
 
@@ -21,7 +22,7 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import TextBackend
 from ...errors import RequestError
-from ...ingress.apis import turns_recorded
+from ...ingress.apis import api_of, turns_recorded
 from ...ingress.routes import canonical_path
 from ...ingress.state import BASE_PATH, REQUEST_LOG, WRITTEN
 from ...logs import tell
@@ -81,11 +82,15 @@ class Recorder:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         path = canonical_path(request.path, request.app[BASE_PATH])
         if request.method != "POST" or path not in turns_recorded():
-            return await handler(request)
+            response = await handler(request)
+            if (asked_in := _passes_by(request, path, response)) is not None:
+                tell(f"not recorded: it was asked {asked_in}.", outcome="not recorded")
+            return response
         written = request[WRITTEN] = []
         with recorded_request() as recorded:
             response = await handler(request)
-        if recorded.turns:
+        # A response in the background is answered before its turn begins.
+        if recorded.turns or response.status == HTTPStatus.OK:
             keeping = self._keep(recorded, request, response, written)
             self._tasks.create_task(keeping, name="fixture")
         return response
@@ -123,6 +128,15 @@ class Recorder:
         body = await request.read()
         kind, settings = self._kind, self._settings
         return await recording_of(request, path, body, answer, recorded.turns, kind=kind, settings=settings)
+
+
+def _passes_by(request: web.Request, path: str, response: web.StreamResponse) -> str | None:
+    """How a turn was asked for that becomes no fixture; None if none was."""
+    if isinstance(response, web.WebSocketResponse):
+        return "by WebSocket"
+    api = api_of(request, path)
+    is_turn = request.method == "POST" and path in api.turns and response.status == HTTPStatus.OK
+    return f"in {api.name}" if is_turn else None
 
 
 def _answer(request: web.Request, response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAnswer:

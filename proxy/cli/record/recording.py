@@ -35,10 +35,14 @@ async def recording_of(
         raise NotRecordedError(f"it was asked in {api.name}.")
     body = parse_json_object(asked)
     wanted = lookups(body)
-    if wanted.conversation or body.get("background"):
-        raise NotRecordedError("it depends on stored responses, so it could not be asked again.")
+    if wanted.conversation:
+        raise NotRecordedError("it is part of a stored 'conversation': ask with 'previous_response_id' instead.")
+    if body.get("background"):
+        raise NotRecordedError("it goes on in the 'background': leave that out.")
     if wanted.previous_response_id or wanted.referred:
         body = with_history(body, await find_history(request, wanted))
+    if not turns:
+        raise NotRecordedError("the model was not asked.")
     last_user = last_user_of(path, body)
     if body.get("context_management") and len(turns) > 1:
         raise NotRecordedError("its conversation may have been summed up first: leave 'context_management' out.")

@@ -240,7 +240,9 @@ async def test_what_cannot_be_asked_again_is_not_written(
         await server.ask("/v1/responses", RESPONSES | {"conversation": conversation.body["id"]})
         await server.ask("/v1/responses", {"model": "m", "input": 1})
     assert not folder.exists()
-    assert capsys.readouterr().err == "not recorded: it depends on stored responses, so it could not be asked again.\n"
+    assert capsys.readouterr().err == (
+        "not recorded: it is part of a stored 'conversation': ask with 'previous_response_id' instead.\n"
+    )
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -427,11 +429,33 @@ async def test_others_are_answered_while_a_long_answer_is_written_and_written_af
     assert [case.name for case in kept(tmp_path / "fixtures")] == ["001-first", "002-second"]
 
 
-async def test_a_background_response_is_no_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_background_response_is_no_fixture(
+    stream: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."])) as server:
-        await server.ask("/v1/responses", RESPONSES | {"background": True})
+        await server.ask("/v1/responses", RESPONSES | {"background": True, "stream": stream})
     assert not (tmp_path / "fixtures").exists()
-    assert "recorded 0" not in capsys.readouterr().err
+    assert capsys.readouterr().err == "not recorded: it goes on in the 'background': leave that out.\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/messages", "not recorded: it was asked in Anthropic's Messages.\n"),
+        ("/api/chat", "not recorded: it was asked in Ollama's API.\n"),
+        ("/v1/messages/count_tokens", ""),
+    ],
+)
+async def test_what_was_asked_in_another_api_is_no_fixture(
+    path: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {"model": "m", "max_tokens": 9, "stream": False, "messages": [{"role": "user", "content": "Hello"}]}
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."])) as server:
+        await server.ask(path, body)
+        await server.ask(path, {**body, "messages": 1})
+    assert not (tmp_path / "fixtures").exists()
+    assert capsys.readouterr().err == said
 
 
 async def test_what_was_asked_in_another_dialect_is_no_fixture(
