@@ -50,4 +50,5 @@ def test_elsewhere_the_readme_stays_as_it_is(wheel: Path) -> None:
     for shown in metadata(wheel):
         assert shown.get_all("Project-URL") is None
         assert shown["Description-Content-Type"] == "text/markdown"
+        assert shown["Metadata-Version"] == "2.4", "a newer one is refused by mirrors"
         assert str(shown.get_payload()).strip() == (ROOT / "README.md").read_text("utf-8").strip()
