@@ -9,14 +9,14 @@ from ...contracts import Model
 
 
 def anthropic_model(model: Model) -> dict[str, object]:
-    """How much a model may read and write is not known here."""
+    """How much a model may write is not known here, and how much it may read only where its server tells."""
     return {
         "type": "model",
         "id": model.id,
         "display_name": model.id,
         "created_at": datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "lifecycle": "active",
-        "max_input_tokens": None,
+        "max_input_tokens": model.context,
         "max_tokens": None,
     }
 

@@ -12,7 +12,7 @@ from .ollama_builder import timestamp
 # Three plain numbers, or VS Code says that the server is too old. Of the API that is served here.
 VERSION = "0.13.0"
 
-# Tokens that hosts may put into a prompt. How many a model really reads is not known here; what is too long is told.
+# Tokens that hosts may put into a prompt where nobody tells how many a model reads; what is too long is told.
 CONTEXT = 131_072
 
 # Without `tools` no host offers any.
@@ -26,11 +26,18 @@ _DETAILS: WireEvent = {
     "families": [_FAMILY],
     "parameter_size": "unknown",
     "quantization_level": "unknown",
-    "context_length": CONTEXT,
 }
 
 # Old hosts look for this word before they offer tools.
 _TEMPLATE = "{{ .System }}{{ .Tools }}{{ .Prompt }}"
+
+
+def _context(model: Model) -> int:
+    return model.context or CONTEXT
+
+
+def _details(model: Model) -> WireEvent:
+    return {**_DETAILS, "context_length": _context(model)}
 
 
 def _listed(model: Model) -> WireEvent:
@@ -40,7 +47,7 @@ def _listed(model: Model) -> WireEvent:
         "modified_at": timestamp(model.created),
         "size": 1,
         "digest": hashlib.sha256(model.id.encode()).hexdigest(),
-        "details": _DETAILS,
+        "details": _details(model),
     }
 
 
@@ -50,23 +57,23 @@ def tags(models: Sequence[Model]) -> WireEvent:
 
 def running(models: Sequence[Model]) -> WireEvent:
     """All are ready, for good."""
-    more = {"expires_at": timestamp(32503680000), "size_vram": 1, "context_length": CONTEXT}
-    return {"models": [{**_listed(model), **more} for model in models]}
+    more = {"expires_at": timestamp(32503680000), "size_vram": 1}
+    return {"models": [{**_listed(model), **more, "context_length": _context(model)} for model in models]}
 
 
 def details(model: Model) -> WireEvent:
     return {
         "capabilities": list(CAPABILITIES),
-        "details": _DETAILS,
+        "details": _details(model),
         "model_info": {
             "general.architecture": _FAMILY,
             "general.basename": model.id,
             "general.parameter_count": 1,
-            f"{_FAMILY}.context_length": CONTEXT,
+            f"{_FAMILY}.context_length": _context(model),
         },
         "modified_at": timestamp(model.created),
         "template": _TEMPLATE,
-        "parameters": f"num_ctx {CONTEXT}",
+        "parameters": f"num_ctx {_context(model)}",
         "modelfile": f"FROM {model.id}",
         "license": "",
     }

@@ -16,6 +16,7 @@ def test_a_model_is_what_the_official_client_knows() -> None:
         "type": "model", "id": "m", "display_name": "m", "created_at": "1970-01-02T00:00:00Z",
         "max_input_tokens": None, "max_tokens": None, "lifecycle": "active",
     }  # fmt: skip
+    assert anthropic_model(Model("m", 0, "x", context=8192))["max_input_tokens"] == 8192
 
 
 def test_all_of_them_are_one_page() -> None:
