@@ -12,6 +12,7 @@ from msgspec import Struct
 from prompts import unescape_json
 
 from ..contracts import AnswerMessageEnded, AnswerText, OutputFormat, ToolCallStarted, TurnEvent
+from ..schema.coercion import Coerced, coerce, read_parameter_types
 from ..schema.declared import declared_schema, misfit
 from .outlet import text_of
 from .reason import Reason
@@ -31,41 +32,40 @@ class JsonOutput:
     """What `wanted` asks of an answer's text. Raises `RequestError` when its schema is none."""
 
     def __init__(self, wanted: OutputFormat, report: TurnReport) -> None:
-        self._unchecked = partial(report.count, Count.UNCHECKED)
-        self._strict = wanted.strict
+        self._report = report
+        self._wanted = wanted
         self._schema = None
         if wanted.schema is not None:
             of, code = f"response_format '{wanted.name or 'json_schema'}'", "invalid_json_schema"
             self._schema = declared_schema(
                 wanted.schema, of, strict=wanted.strict, code=code, param="text.format.schema"
             )
-        # Without a schema JSON mode is asked for, and that is an object.
-        self._object = wanted.schema is None
 
     def read(self, answer: str, *, alone: bool = False) -> str | Unfit:
-        """The JSON text in `answer`, in the model's own characters but for escaped tags, or why none fits.
+        """The JSON text in `answer`, made to fit as the arguments of a call are, or why none fits.
 
-        `alone`: nothing but blanks stands round it.
+        `alone`: nothing but blanks stands round it, and nothing of it may change but escaped tags.
         """
         unfit = Unfit("it is not one JSON value")
-        candidates = [answer.strip()] if alone else _candidates(answer)
-        for text in dict.fromkeys(map(unescape_json, candidates)):
+        for candidate in dict.fromkeys([answer.strip()] if alone else _candidates(answer)):
+            fitted = Coerced(candidate) if alone else coerce(candidate, read_parameter_types(self._wanted.schema or ""))
+            text = unescape_json(fitted.arguments)
             try:
                 value = orjson.loads(text)
             except orjson.JSONDecodeError:
                 continue
-            problem = self._problem(value)
-            if problem is None:
+            if (problem := self._problem(value)) is None:
+                self._report.count(Count.REPAIRED, *fitted.coercions)
                 return text
             unfit = Unfit(problem)
         return unfit
 
     def _problem(self, value: object) -> str | None:
-        if self._object and not isinstance(value, dict):
-            return "it is not a JSON object"
         if self._schema is None:
-            return None
-        return misfit(self._schema, value, self._unchecked, strict=self._strict, fit="it fits")
+            # Without a schema JSON mode is asked for, and that is an object.
+            return None if isinstance(value, dict) else "it is not a JSON object"
+        unchecked = partial(self._report.count, Count.UNCHECKED)
+        return misfit(self._schema, value, unchecked, strict=self._wanted.strict, fit="it fits")
 
 
 def _candidates(answer: str) -> Iterator[str]:

@@ -118,7 +118,7 @@ async def test_a_schema_that_nothing_fits_is_refused_before_the_model_hears_of_i
 
 @pytest.mark.parametrize("tools", [[], TOOLS], ids=["without tools", "with tools"])
 async def test_structured_output_is_json_that_fits(endpoint: Endpoint, tools: list[FunctionToolParam]) -> None:
-    endpoint.say('Here: {"x": "1"}', 'Here it is:\n```json\n{"x": 1}\n```')
+    endpoint.say('Here: {"x": "one"}', 'Here it is:\n```json\n{"x": 1}\n```')
     response = await ask(endpoint, tools=tools, text=FORMAT)
     assert response.output_text == '{"x": 1}'
     bodies = [request.body for request in endpoint.model.requests]
@@ -126,7 +126,7 @@ async def test_structured_output_is_json_that_fits(endpoint: Endpoint, tools: li
     for body in bodies:
         assert json.dumps(POINT, separators=(",", ":")) in json.dumps(body["input"]).replace('\\"', '"')
         assert ("format" in body.get("text", {})) == (not tools)
-    assert "at 'x': '1' is not of type 'integer'" in last_words(endpoint, 1)
+    assert "at 'x': 'one' is not of type 'integer'" in last_words(endpoint, 1)
 
 
 async def test_with_structured_output_tools_can_still_be_called(endpoint: Endpoint) -> None:

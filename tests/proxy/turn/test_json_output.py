@@ -67,6 +67,23 @@ async def test_beside_tools_the_schema_stands_in_the_text_alone() -> None:
     assert prompt.developer.rstrip().endswith(SCHEMA)
 
 
+@pytest.mark.parametrize(
+    ("answer", "text", "rule"),
+    [
+        ('{"x": 1}', '{"x": 1, "note": null}', "added_null"),
+        ('{"x": "1", "note": ""}', '{"x": 1, "note": ""}', "coerced_number"),
+    ],
+)
+async def test_an_answer_is_made_to_fit_as_arguments_are(answer: str, text: str, rule: str) -> None:
+    """Beside tools no backend holds the model to the schema, and SDKs write what is optional as required or null."""
+    schema = json.loads(SCHEMA)
+    schema["properties"]["note"] = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    point = OutputFormat(json.dumps({**schema, "required": ["x", "note"]}), "point", strict=True)
+    outcome = await play(f"Here it is: {answer}", request=replace(BESIDE_TOOLS, output_format=point))
+    assert (outcome.text, outcome.report.again) == (text, [])
+    assert dict(outcome.report.counts["repaired"]) == {rule: 1}
+
+
 async def test_an_answer_that_does_not_fit_is_asked_for_once_more() -> None:
     outcome = await play(UNFIT, FIT, request=PLAIN)
     assert outcome.text == FIT

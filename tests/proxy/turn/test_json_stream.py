@@ -20,6 +20,7 @@ from proxy.contracts import (
     Prompt,
     TextPiece,
     TurnEnded,
+    TurnFailed,
     TurnFinished,
     TurnRequest,
 )
@@ -63,6 +64,14 @@ async def test_what_is_held_to_its_schema_leaves_as_it_is_written() -> None:
         assert len(deltas(await play(FIT, options=options))) > 5
     await play("Well.", FIT, options=options, request=replace(REQUEST, streamed=False))
     assert not options.formats.broken_by(ME), "nobody looked whether it is held"
+
+
+async def test_what_has_left_is_not_made_to_fit_any_more() -> None:
+    point = OutputFormat(SCHEMA.replace('"string"', '"integer"'), "point")
+    outcome = await play('{"x": "1"}', request=replace(REQUEST, output_format=point))
+    assert outcome.text == '{"x": "1"}'
+    assert isinstance(outcome.end, TurnFailed)
+    assert not outcome.report.counts["repaired"]
 
 
 class Holding(MemoryBackend):
