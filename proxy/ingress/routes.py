@@ -175,7 +175,8 @@ def call_handler(request: web.Request, api: Api, path: str) -> Awaitable[web.Str
 
 
 def _not_served(request: web.Request, path: str) -> RequestError:
-    if (name := path.split("/")[1]) in UNSERVED:
+    # Anthropic has its batches beside its messages.
+    if (name := path.replace("/messages/", "/", 1).split("/")[1]) in UNSERVED:
         return RequestError(
             f"tagcall does not serve /v1/{name}: {UNSERVED[name]}", status=404, code="unsupported_endpoint"
         )

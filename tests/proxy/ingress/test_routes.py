@@ -10,6 +10,16 @@ from proxy.settings import SETTINGS
 from tests.support.http_client import client, error_of
 
 
+async def test_anthropics_batches_are_batches() -> None:
+    async with client() as (session, url):
+        for path in ("/messages/batches", "/messages/batches/b/results"):
+            async with session.get(url + path) as response:
+                assert response.status == 404
+                error = (await response.json())["error"]
+            assert error["type"] == "not_found_error"
+            assert error["message"] == f"tagcall does not serve /v1/batches: {UNSERVED['batches']}"
+
+
 @pytest.mark.parametrize("name", sorted(UNSERVED))
 async def test_a_part_of_the_api_that_is_not_here_says_what_to_do_instead(name: str) -> None:
     async with client() as (session, url):
