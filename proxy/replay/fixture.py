@@ -202,7 +202,9 @@ def check_conflict(path: Path, data: bytes) -> None:
     """Raises `FixtureError` if git could not merge the file, and has left that to a person."""
     if found := _CONFLICT.search(data):
         line = data.count(b"\n", 0, found.start()) + 1
-        raise FixtureError(f"{path} has a merge conflict in line {line}: keep one side of it, or record it again.")
+        raise FixtureError(
+            f"{path} has a merge conflict in line {line}: keep one side, or remove its folder and record it again."
+        )
 
 
 def read_json_object(path: Path) -> ReplayMessage:

@@ -175,9 +175,9 @@ DAMAGE = [
     ("backend.jsonl", '{"tagcall_fixture": 2}', "backend.jsonl: it is of format 2; this tagcall reads format 1."),
     ("request.json", "hello", "request.json is not JSON"),
     ("response.sse", "hello", "response.sse is not an event stream"),
-    ("backend.jsonl", "<<<<<<< HEAD\n", "backend.jsonl has a merge conflict in line 1: keep one side of it"),
-    ("request.json", "{\n<<<<<<< HEAD\n", "request.json has a merge conflict in line 2: keep one side of it"),
-    ("response.sse", "\n<<<<<<< HEAD\n", "response.sse has a merge conflict in line 2: keep one side of it"),
+    ("backend.jsonl", "<<<<<<< HEAD\n", "backend.jsonl has a merge conflict in line 1: keep one side, or "),
+    ("request.json", "{\n<<<<<<< HEAD\n", "request.json has a merge conflict in line 2: keep one side, or "),
+    ("response.sse", "\n<<<<<<< HEAD\n", "response.sse has a merge conflict in line 2: keep one side, or "),
 ]
 
 
