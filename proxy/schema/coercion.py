@@ -81,6 +81,7 @@ class Coercion(StrEnum):
     NULL = "dropped_null"
     EMPTY = "dropped_empty"
     LEFT_OUT = "added_null"
+    """The only one that says no more than the model wrote: a conversation goes on from the model's own words."""
     LIFTED = "lifted_member"
     REMARK = "dropped_remark"
 

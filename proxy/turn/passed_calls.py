@@ -243,7 +243,7 @@ class PassedCalls:
                 self._outlet.pass_call(events, joined=self._gate.plan.keeps_calls_together)
         # A call that leaves live may have left before its id came.
         named = call.name == ruling.name and call.id in {None, call_id}
-        as_written = named and (live or fitted.arguments == read.arguments)
+        as_written = named and (live or fitted.arguments == read.arguments or {*taken} == {Coercion.LEFT_OUT})
         if not as_written or call.tier is not (Tier.HELD if self._standing.held else Tier.VALID):
             self._report.conversation.rewritten = True
         self._text.pass_call(call.name)

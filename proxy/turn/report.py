@@ -9,6 +9,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from ..contracts import Lane
+from ..schema.coercion import Coercion
 from .block_note import BlockNote, TurnObserver
 from .reason import Reason
 
@@ -52,11 +53,10 @@ class TurnReport(Struct):
     """Filled while the turn runs; read once it is over.
 
     `tools` are those on offer, and `calls` those that left. `again` says why each further answer was asked for,
-    `interrupted` why an answer was ended before its model ended it. `warnings` are sentences for the client, about what
-    it may miss. `held`: the decoder was asked to hold the calls to their schemas, or why it was not where that was
-    wanted. `notes` say of each block in order what became of it. `answered_nothing`: of no answer anything was left,
+    `interrupted` why an answer was ended before its model did. `warnings` are sentences for the client, about what it
+    may miss. `held`: the decoder held the calls to their schemas, or why not where that was wanted. `notes` say of each
+    block in order what became of it; `observer` hears its words. `answered_nothing`: of no answer anything was left,
     and what the client got, as `EmptyAnswers` names it. `unfit`: the last answer is not the JSON that was asked for.
-    `observer` hears of each block, whose words nothing here holds.
     """
 
     tools: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class TurnReport(Struct):
             "second_try": self.again,
             "interrupted": self.interrupted,
             "refused": self.counts[Count.REFUSED],
-            "repaired": self.counts[Count.REPAIRED],
+            "repaired": self.counts[Count.REPAIRED].keys() - {Coercion.LEFT_OUT},
             "rewritten": self.counts[Count.TAKEN_OUT],
         }
         return next((why for why, found in differences.items() if found), None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from parser import ToolRegistry, write_call
+from parser import Tool, ToolRegistry, write_call
 from prompts import AssistantText, ChoiceMode, PastCall, Text, ToolChoice, Transcript, UserTurn, meanings_of_answer
 from proxy.contracts import (
     AnswerText,
@@ -89,6 +89,16 @@ async def test_a_conversation_goes_on_only_from_what_the_model_wrote(
     assert outcome.report.conversation.spoilt == spoilt
     assert (backend.resumed[-1] is None) is (spoilt is not None)
     assert len(backend.resumed) == len(answers), "each is settled once"
+
+
+async def test_a_call_with_null_for_what_it_left_out_is_still_what_the_model_wrote() -> None:
+    schema = '{"properties":{"path":{"type":"string"},"line":{"type":["integer","null"]}},"required":["path","line"]}'
+    request = ask(registry=ToolRegistry([Tool("read_note", None, schema, strict=True)]))
+    backend = KeepingBackend([READ_A])
+    outcome = await outcome_of(request, backend, OFF)
+    assert outcome.calls == [("read_note", '{"path": "a.md", "line": null}')]
+    assert outcome.report.conversation.spoilt is None
+    assert backend.resumed[-1] is not None
 
 
 CALL_A = f'{{"name": "read_note", "arguments": {A}}}'
