@@ -297,6 +297,8 @@ def pytest_testnodedown(node: Any) -> None:  # noqa: ANN401 -- xdist's
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        return  # of pytest-xdist: it knows of its own tests alone
     # Skipped is not run, and deselected is what plugins leave to other machines.
     ran = exitstatus == 0 and not any(terminalreporter.stats.get(name) for name in ("skipped", "deselected"))
     lines = [

@@ -241,7 +241,7 @@ async def test_fixtures_that_nobody_asked_for_are_told_after_a_whole_run(sample:
     assert "nobody asked" not in said
     assert (sample.recorded / "weather").is_dir(), "a choice of tests says nothing of the others"
     kept = sorted(path.name for path in sample.recorded.iterdir() if path.name != "weather")
-    _, said = await sample.test("--tagcall-record=prune")
+    _, said = await sample.test("-p", "xdist", "-n", "2", "--tagcall-record=prune")
     assert "recorded: removed weather, for which nobody asked\n" in said
     assert sorted(path.name for path in sample.recorded.iterdir()) == kept
     (sample.folder / "some").mkdir()
