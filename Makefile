@@ -1,4 +1,4 @@
-# Each target makes the virtual environment it needs: Python >= 3.11 and make are enough.
+# Each target makes the virtual environment it needs: Python 3.11 to 3.14 and make are enough.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -45,7 +45,7 @@ CORE := not (agents or browser or clients or codex or growth or install or llama
 WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 # For `make test-newest`: the newest Python that starts here, of pyenv's as well. NEWEST_PYTHON=PATH takes another.
-NEWEST_PYTHON ?= $(shell for minor in 16 15 14 13 12 11; do for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; \
+NEWEST_PYTHON ?= $(shell for minor in 14 13 12 11; do for python in python3.$$minor $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.$$minor.*/bin/python; \
   do $$python -c '' 2>/dev/null && echo $$python && break 2; done; done)
 
 # For `make test-oldest`: the extras that it takes old as well. The tests' own packages want a newer `openai` than `demo`.
@@ -208,8 +208,8 @@ $(AGENTS)/node_modules/.installed: $(AGENTS)/package.json
 	@touch $@
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "tagcall needs Python 3.11 or newer: call make with PYTHON=python3.12, for instance."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
+	  || { echo "tagcall needs Python 3.11 to 3.14: call make with PYTHON=python3.13, for instance."; exit 1; }
 	@$(call step,A Python environment in .venv,$(PYTHON) -m venv .venv)
 
 .venv/.demo: .venv/bin/python pyproject.toml constraints.txt
