@@ -38,11 +38,10 @@ def call_id(answers: int, calls: int) -> str:
 
 
 class _Open(Struct):
-    """A call that has no result yet; `given` is its client's id for it."""
+    """A call that has no result yet."""
 
     id: str
     name: str
-    given: str | None
 
 
 class OllamaMessages(ItemReader):
@@ -52,6 +51,7 @@ class OllamaMessages(ItemReader):
         super().__init__()
         self.answers = 0
         self._open: list[_Open] = []
+        self._made: dict[str, str] = {}  # by its client's id for a call
 
     def add(self, message: Reader) -> None:
         role = message.required_string("role")
@@ -76,7 +76,9 @@ class OllamaMessages(ItemReader):
             function = call.object("function") or call
             name = function.required_string("name")
             made = call_id(self.answers, number)
-            self._open.append(_Open(made, name, call.string("id")))
+            if given := call.string("id"):
+                self._made[given] = made
+            self._open.append(_Open(made, name))
             self.entries.append(PastCall(made, name, _arguments(function)))
         self.answers += 1
 
@@ -84,7 +86,8 @@ class OllamaMessages(ItemReader):
         """The id of the call that a result belongs to."""
         given, name = message.string("tool_call_id"), message.string("tool_name") or message.string("name")
         if given:
-            found = next((call for call in self._open if given in (call.given, call.id)), None)
+            given = self._made.get(given, given)
+            found = next((call for call in self._open if call.id == given), None)
         else:
             named = (call for call in self._open if call.name == name)
             found = next(named, None) or next(iter(self._open), None)

@@ -71,5 +71,14 @@ def test_an_id_of_the_clients_own_finds_its_call_and_changes_nothing() -> None:
     ]
 
 
+def test_a_result_that_comes_late_still_finds_the_call_of_its_id() -> None:
+    called = {"role": "assistant", "tool_calls": [call("f", id="a")]}
+    said = {"role": "assistant", "content": "Wait."}
+    late = {"role": "tool", "content": "x", "tool_call_id": "a"}
+    assert [each for each in entries(ASKED, called, said, late) if isinstance(each, ToolResult)] == [
+        ToolResult("call_0_0", text("x"))
+    ]
+
+
 def test_a_result_without_any_call_stands_alone() -> None:
     assert entries(ASKED, {"role": "tool", "content": "x"})[1:] == [ToolResult("result_1", text("x"))]
