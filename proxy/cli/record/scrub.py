@@ -124,7 +124,9 @@ class Scrubber(Struct):
     def _known_homes(self) -> Iterator[re.Pattern[str]]:
         for folder in sorted(map(str, self.folders), key=len, reverse=True):
             if folder.strip("/"):
-                yield re.compile(re.escape(folder.rstrip("/")) + r"(?=/|\b)")
+                # Inside of JSON a backslash is escaped, as often as the JSON stands in JSON.
+                place = re.escape(folder.rstrip("/")).replace(r"\\", r"\\{1,8}")
+                yield re.compile(rf"{place}(?=/|\b)")
         yield from (_HOMES, _TEMPORARY)
 
     def _email(self, address: str) -> str:

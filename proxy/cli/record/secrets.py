@@ -16,7 +16,7 @@ _MARKED = (
     (r"(?:xai|pplx|csk|tvly|tvly-dev)-", r"[A-Za-z0-9]{20,}"),
     (r"(?:nvapi-|tskey-|GOCSPX-|dckr_pat_|figd_|glsa_|lsv2_[ps]t_|hvs\.|ya29\.|1//0)", r"[\w-]{20,}"),
     (r"SG\.", r"[\w-]{16,}\.[\w-]{16,}"),
-    (r"\d{8,10}:AA", r"[\w-]{33}(?![\w-])"),
+    (r"\d{6,16}:AA", r"[\w-]{32,33}(?![\w-])"),
     (r"A(?:KI|SI|BI|CC)A", r"[0-9A-Z]{16}\b"),
     (r"AIza", r"[\w-]{35}"),
 )

@@ -60,7 +60,7 @@ def test_keys_people_and_private_folders_are_replaced(text: str, scrubbed: str) 
         "xai-" + "a1" * 40, "nvapi-" + "a1_b-" * 12, "tvly-dev-" + "a1" * 12, "ntn_" + "1" * 11 + "aB" * 17,
         "lsv2_pt_" + "0f" * 16 + "_" + "0f" * 5, "shpat_" + "0f" * 16, "dop_v1_" + "0f" * 32, "GOCSPX-" + "a_1-" * 7,
         "ya29.a0" + "A_b-1" * 9, "1//0" + "e_F-1" * 9, "SG." + "a_1-" * 5 + "." + "b-2_" * 10, "ASIA" + "Q4" * 8,
-        "123456789:AA" + "h_G-1" * 6 + "abc", "xapp-1-" + "A1" * 20, "hvs." + "a1_-" * 8,
+        "123456789:AA" + "h_G-1" * 6 + "ab", "xapp-1-" + "A1" * 20, "hvs." + "a1_-" * 8,
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ+a=\n-----END PGP PRIVATE KEY BLOCK-----",
     ],
 )  # fmt: skip
@@ -78,6 +78,12 @@ def test_the_keys_of_well_known_services_are_told_by_how_they_begin(key: str) ->
 )
 def test_what_only_begins_as_a_key_stays(text: str) -> None:
     assert Scrubber().text(text) == text
+
+
+def test_a_private_folder_is_found_inside_of_json_too() -> None:
+    scrubber = Scrubber(folders=[Path(r"C:\Users\Ann Lee")])
+    for text in (r"C:\Users\Ann Lee\a.md", r"C:\\Users\\Ann Lee\\a.md"):
+        assert "Lee" not in scrubber.text(text)
 
 
 def test_members_that_name_a_person_are_replaced_and_everything_else_keeps_its_shape() -> None:
