@@ -150,7 +150,7 @@ class Block:
         self._frame = Frame(head, self._prose.in_sentence)
         self._past.unclosed = False
         self._pieces = []
-        self.call = LiveCall(self._past.index, tells=self.call.tells, in_sentence=self._frame.in_sentence)
+        self.call = LiveCall(self._past.index, tells=self.call.tells)
 
     def _end_without_call(self, block: NoCall, text: str, events: list[ParserEvent]) -> str:
         if block.reason:

@@ -67,7 +67,7 @@ BROKEN = Part(*growing("(?!)"), "", 1)
 
 class LiveCall:
     """One call, and the end of its block, from behind the `{` on. `feed` appends what became known to `events`;
-    `tells`: arguments, too. `in_sentence`: one whose name is a placeholder is broken.
+    `tells`: arguments, too.
 
     `started` and the characters from `begins` to `told_to` are what was reported, or would be, of the `size` that were
     read. What there is of the next `part` is `held`; in arguments, which the `scanner` reads, there is no part. `rest`
@@ -75,7 +75,6 @@ class LiveCall:
     """
 
     __slots__ = (
-        "_in_sentence",
         "begins",
         "held",
         "index",
@@ -88,10 +87,9 @@ class LiveCall:
         "told_to",
     )
 
-    def __init__(self, index: int, *, tells: bool = True, in_sentence: bool = False) -> None:
+    def __init__(self, index: int, *, tells: bool = True) -> None:
         self.index = index
         self.tells = tells
-        self._in_sentence = in_sentence
         self.started: CallStarted | None = None
         self.size = 1  # with its brace
         self.begins = self.told_to = 0
@@ -163,7 +161,7 @@ class LiveCall:
             members.append((key, value))
         name = decode_string(name[1:-1])
         # Not the name of a call: it only holds some, or stands for any.
-        if name == PARALLEL or not name.strip() or (self._in_sentence and is_placeholder(name)):
+        if name == PARALLEL or not name.strip() or is_placeholder(name):
             return None
         if not members:
             return CallStarted(self.index, name, None)

@@ -48,6 +48,8 @@ _GOES_ON = re.compile(
 _SENTENCE = re.compile(r'[ \t]*+[^\s{}\[\]"]')
 # Words in brackets, as in a sentence that says what stands behind the tag.
 _MENTION = re.compile(r"[ \t\r\n]*+[\[{][ \t]*+(?:\.\.\.|\u2026|[^\W\d]\w*+(?:[ \t]++[\w(]|[,}\]\u2026]))")
+# What ends in the first placeholder of a block and names no tool: that stands for the name, or for all of it.
+_NAMELESS = re.compile(rf"""[^"'(=:]*|[^{{]*\{{[^{{]*"name"{WS}:[^,]{{0,99}}""")
 # The rules by which a call has arguments that nobody wrote.
 _DEFAULTED = {Rule.MISSING_ARGUMENTS, Rule.NULL_ARGUMENTS, Rule.EMPTY_ARGUMENTS}
 # The close tags of other notations, and the marks with which chat templates end a turn.
@@ -97,7 +99,7 @@ def read_block(body: str, *, closed: bool, tag: str = "", in_sentence: bool = Fa
         if error.end is None:
             _refuse_mention(str(error), body, closed=closed, in_sentence=in_sentence)
         raise
-    if in_sentence and any(is_placeholder(call.name) for call in calls.calls):
+    if any(is_placeholder(call.name) for call in calls.calls):
         raise UnreadableError("the name is a placeholder", None if closed else calls.end, meant=False)
     return calls
 
@@ -106,14 +108,14 @@ def _refuse_mention(reason: str, body: str, *, closed: bool, in_sentence: bool) 
     """Raises UnreadableError for a block without a reading if that only mentions a call."""
     if not closed and (mention := _MENTION.match(body)):
         raise UnreadableError(reason, mention.end(), meant=False)
+    # A block that nobody closed may have ended with its line.
+    line_end = -1 if closed else body.find("\n", after_space(body, 0))
+    end = end_of_placeholder(body if line_end < 0 else body[:line_end])
     # Words behind the block would tell as much as those in front of it, but come when it is over: its end would have to
-    # wait for them. So a block that begins its line is one that was meant, as it is where it holds no JSON.
+    # wait for them. So a block that begins its line and names a tool is one that was meant.
     # A tag in the block stands in a string, as in a note that is to be written: no form has that.
-    if in_sentence and not OPEN.search(body):
-        # A block that nobody closed may have ended with its line.
-        line_end = -1 if closed else body.find("\n", after_space(body, 0))
-        if end := end_of_placeholder(body if line_end < 0 else body[:line_end]):
-            raise UnreadableError(reason, None if closed else end, meant=False)
+    if end and (in_sentence or _NAMELESS.fullmatch(body, 0, end)) and not OPEN.search(body):
+        raise UnreadableError(reason, None if closed else end, meant=False)
 
 
 def _read_framed(body: str, tag: str, *, closed: bool) -> Calls:

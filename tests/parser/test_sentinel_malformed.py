@@ -157,23 +157,28 @@ def test_what_stands_in_brackets_behind_a_tag_in_a_sentence_is_a_mention(begun: 
         assert (mention.raw, mention.meant) == (begun, False)
 
 
-# Blocks that nobody can read or run, each with a placeholder.
-FORMS = [
+# Blocks that nobody can read or run, each with a placeholder: for the name or for all, and for something else.
+NAMELESS = [
     '{"name": "...", "arguments": {...}}',
     '{"name": "...", "arguments": {}}',
     '{"name": "<name>", "arguments": {"path": "<path>"}}',
+    '{"key": "k", "name": "<tool name>", "arguments": {"<parameter>": <value>}}',
     '{"arguments": {"path": "a"}, "key": "k", "name": "{{ .Name }}"}',
     '{"name": <name>, "arguments": {{ .X }}}',
-    '{"name": "read_note", "arguments": {...}}',
-    '{"name": "read_note", "arguments": {"path": "a.md", ...}}',
-    '{"name": "read_note", "arguments": "{...}"}',
     "{'name': '...', 'args': {'path': '...'}}",
-    '[{"name": "r", "arguments": {}}, ...]',
     "{...}",
     "{{ .ToolCall }}",
-    "read_note(path=...)",
     '\n{"name": "...", "arguments": {...}}\n',
 ]
+NAMED = [
+    '{"name": "read_note", "arguments": {...}}',
+    '{"name": "read_note", "arguments": {"path": "a.md", ...}}',
+    '{"name": "read_note", "arguments": {"name": ...}}',
+    '{"name": "read_note", "arguments": "{...}"}',
+    '[{"name": "r", "arguments": {}}, ...]',
+    "read_note(path=...)",
+]
+FORMS = NAMELESS + NAMED
 IN_FRONT = ["So: ", "One.\n- A call is ", "> Write `x`, then ", f"{CALL} So: ", "<think>a</think> Ja: ", "\u5199 "]
 
 
@@ -188,18 +193,29 @@ def test_a_form_of_placeholders_in_a_sentence_is_a_mention(before: str, body: st
         assert merged(read(cut(f"{before}{form}, as the docs say.", size))) == whole
 
 
-@pytest.mark.parametrize("body", FORMS)
-@pytest.mark.parametrize(
-    "before", ["", "So:\n", "So:\n- ", "1. ", "> ", f"So: {CALL}\n", "So: <tool_call>{]}</tool_call>\n"]
-)
+ON_ITS_OWN = ["", "So:\n", "So:\n- ", "1. ", "> ", f"So: {CALL}\n", "So: <tool_call>{]}</tool_call>\n"]
+
+
+@pytest.mark.parametrize("body", NAMED)
+@pytest.mark.parametrize("before", ON_ITS_OWN)
 def test_on_a_line_of_its_own_it_is_as_any_other_block(before: str, body: str) -> None:
     for size in (1, 3, 0):
         events = read(cut(f"{before}<tool_call>{body}</tool_call> is the form.", size))
         assert all(event.meant for event in events if isinstance(event, CallMalformed))
 
 
+@pytest.mark.parametrize("body", NAMELESS)
+@pytest.mark.parametrize("before", ON_ITS_OWN)
+def test_what_names_no_tool_is_a_mention_there_too(before: str, body: str) -> None:
+    form = f"<tool_call>{body}</tool_call>"
+    for size in (1, 3, 0):
+        events = merged(read(cut(f"{before}{form} is the form.", size)))
+        assert isinstance(mention := events[-2], CallMalformed)
+        assert (mention.raw, mention.meant, events[-1]) == (form, False, " is the form.")
+
+
 def test_each_form_in_a_sentence_is_a_mention() -> None:
-    first, second = (f"<tool_call>{body}</tool_call>" for body in FORMS[:2])
+    first, second = (f"<tool_call>{body}</tool_call>" for body in NAMED[:2])
     text = f"Write {first}, {second}.\n{first}"
     for size in (1, 3, 0):
         blocks = [event for event in read(cut(text, size)) if isinstance(event, CallMalformed)]

@@ -178,6 +178,7 @@ async def test_a_call_that_a_sentence_mentions_is_not_asked_for() -> None:
         '{"name": "...", "arguments": {...}}',
         '{"name": "...", "arguments": {}}',
         '{"key": "<key>", "name": "<name>", "arguments": {"path": "<path>"}}',
+        '{"key": "<key>", "name": "<tool name>", "arguments": {"<parameter>": <value>}}',
         '{"name": <name>, "arguments": {{ .X }}}',
         "{{ .ToolCall }}",
         "...",
@@ -192,7 +193,18 @@ async def test_the_form_of_a_call_in_a_sentence_is_shown(form: str, release: Cal
     assert (outcome.finished, dict(outcome.report.counts["taken_out"])) == (True, {})
 
 
-async def test_on_a_line_of_its_own_it_is_asked_for_again() -> None:
+@pytest.mark.parametrize("release", list(CallRelease))
+@pytest.mark.parametrize("chunk", [1, 0])
+@pytest.mark.parametrize("arguments", ["{...}", "{}", '{"<parameter>": <value>}', "<arguments>"])
+async def test_so_it_is_on_a_line_of_its_own_where_it_names_no_tool(
+    arguments: str, release: CallRelease, chunk: int
+) -> None:
+    said = f'The form is:\n\n<tool_call>\n{{"name": "<name>", "arguments": {arguments}}}\n</tool_call>\n\nThat is all.'
+    outcome = await play(said, request=ask(registry=TOOLS), options=TurnOptions(release), chunk=chunk)
+    assert (outcome.text, outcome.calls, outcome.report.again) == (said, [], [])
+
+
+async def test_on_a_line_of_its_own_a_form_with_a_tool_is_asked_for_again() -> None:
     said = 'I look.\n<tool_call>{"name": "read_note", "arguments": {...}}</tool_call>'
     outcome = await play(said, write_call(*NOTE[0]), request=ask(registry=TOOLS))
     assert (outcome.text, outcome.calls, outcome.report.again) == ("I look.\n", NOTE, ["malformed"])
