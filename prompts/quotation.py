@@ -157,13 +157,14 @@ def scalars(arguments: str) -> Iterator[str]:
 # or not.
 _LIST = r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]"
 _LISTED = re.compile(_LIST)
-_MARKED = re.compile(rf"(?:{_LIST})?[ \t]*(?:[>|#;%!]|//|/\*|\(\*|\{{-|--|<!--|rem[ \t])", re.IGNORECASE)
+_MARKED = re.compile(rf"(?:{_LIST})?[ \t]*(?:[>|#;%!]|//|/\*|\(\*|\{{-|--|[-+]\Z|<!--|rem[ \t])", re.IGNORECASE)
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 # What stands right in front of a call that is the value of a member of YAML, its name in small letters; or a cell of a
-# table without bars around it, behind another one or in the first row.
+# table without bars around it, behind another one or in the first row; or the first of what a quote opens for.
 _VALUE = re.compile(
     r"(?:^|\n)[ \t]*(?:- )?[a-z][\w-]*:(?:[ \t]+|[ \t]*(?:[|>][+-]?)?\n[ \t]+(?:- )?)\Z"
     r"|\|[ \t]*\Z|\n(?=[^\n|]*\|)(?=[^\n-]*-)[ \t:|-]+\n\Z"
+    r"|(?<![A-Za-z0-9_.!?;)\]}])[\"'\u2018\u201a\u201c\u201e\u00ab\u2039\u300c\u300e](?:\0[\s,;]*)*\Z"
 )
 # Elements of HTML that hold text; and those that show text over lines.
 _ELEMENT = re.compile(
@@ -238,8 +239,7 @@ class Place(Struct, frozen=True):
     def may_be_quoted(self) -> bool:
         """Whether what stands behind it may say so."""
         near = self._near
-        opens = self._opens or not _MARKS.isdisjoint(typed(near))
-        return opens or _has_word(near) or bool(_ELEMENT.search(near))
+        return self._opens or not _MARKS.isdisjoint(typed(near)) or _has_word(near) or bool(_ELEMENT.search(near))
 
     @property
     def _opens(self) -> bool:
@@ -265,7 +265,7 @@ class Place(Struct, frozen=True):
 
     def _is_closed_by(self, close: str) -> bool:
         if (mark := typed(close)) in _MARKS:
-            return mark == "|" or mark in typed(self._near)
+            return mark == "|" or mark in typed(self._line)
         return self._opens and unicodedata.category(close) in _CLOSERS
 
 

@@ -72,9 +72,9 @@ class CallGate:
     def _undeclared(self, call: ReadCall, at: Standing) -> Ruling | None:
         if call.tool is not None:
             return None
-        # Asked for once more it would be none either. But a note about a tool that nobody offers is text that the user
-        # asked to see.
-        if not call.is_held(at) and call.carried is not Carried.RIGHT and self._rule.is_copied(call):
+        # Asked for once more it would be none either. But one that is only shown is text that the user asked to see.
+        shown = at.quoted or (call.carried is not Carried.RIGHT and self._rule.is_copied(call))
+        if shown and not call.is_held(at):
             return Ruling(Fate.TEXT, Reason.QUOTED)
         return Ruling(Fate.GONE, Reason.UNDECLARED)
 

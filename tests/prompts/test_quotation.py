@@ -59,7 +59,9 @@ ASKED = user("Show me the note.")
         '<pre class="xml">\n', '<pre><code class="xml">', "<td>\n   ", "<tr><td>a</td></tr>\n<tr>\n <td class='b'>a\n",
         "<blockquote>\n<p>", "<![CDATA[\n", "text = \"\"\"\n", "'''\n",
         "a | ", "a | b | ", "a | b\n---|---\n", "a | b\n:-- | --:\n",
-        "call:\n  ", "- call:\n    ", "calls:\n  - ", "- > ", "1. > ", "! ", "(* ", "{- ", "rem ",
+        "call:\n  ", "- call:\n    ", "calls:\n  - ", "- > ", "1. > ", "! ", "(* ", "{- ", "rem ", "a\n-", "a\n+",
+        'I write "', "('", "x = '", "\u5199\u201c", "wie \u201e", "\u300c", f'I write "{BLOCK}',
+        f'I write "{BLOCK}\n{BLOCK}, ',
     ],
 )  # fmt: skip
 def test_what_stands_in_front_may_be_enough(before: str) -> None:
@@ -94,6 +96,11 @@ def test_what_stands_in_front_may_be_enough(before: str) -> None:
         "remind me. ",
         '"""a"""\n',
         '"""\na\n"""\n',
+        'I read "a.md"',
+        "It is the boss'",
+        "Die Notiz \u201ea.md\u201c",
+        f'I wrote "{BLOCK}". ',
+        '"a" ',
     ],
 )
 def test_and_often_is_not(before: str) -> None:
@@ -133,6 +140,7 @@ BEHIND = [
     ("a ", "| b", True),
     (f"I write {BLOCK}", " now", False),
     (f"I write {BLOCK} and ", " now", True),
+    (f'I write "{BLOCK} and ', '".', True),
 ]
 # As they are in English, French, German, Swedish, Japanese and Chinese.
 QUOTES = [

@@ -41,7 +41,7 @@ from tests.proxy.turn.keyed import (
     options,
     shown,
 )
-from tests.proxy.turn.playing import READ_A, Outcome, ask, outcome_of, play
+from tests.proxy.turn.playing import BROKEN, READ_A, Outcome, ask, outcome_of, play
 from tests.support.memory_backend import MemoryBackend, Script
 
 UNKNOWN, WRITES, NEVER = KeyHabit
@@ -205,6 +205,10 @@ SENTENCES = (
     "\u300c{call}\u3002\u300d",
     "<b>{call}!</b>",
     '"{call}\\n"',
+    'It wrote "{call}{call}" and waited.',
+    'It wrote "{call} and {call}".',
+    "It wrote \u201c{call}\n{call}\u201d",
+    "@@ -1 +1 @@\n-{call}\n+{call}",
 )
 
 
@@ -229,6 +233,25 @@ async def test_so_is_a_block_over_the_lines_of_a_quotation(habit: KeyHabit, chun
     text = f"It is written so:\n> <tool_call>\n> {READ_A[11:-12]}\n> </tool_call>\nThat reads it."
     outcome = await insisted(text, habit, chunk=chunk)
     assert (outcome.calls, outcome.text, outcome.report.again) == ([], text, [])
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 5])
+@pytest.mark.parametrize("block", [BROKEN, write_call("rm", A)])
+@pytest.mark.parametrize("form", ['It wrote "{block}" there.', "> {block}", "\u201c{block}{block}\u201d"])
+@pytest.mark.parametrize("habit", KeyHabit)
+async def test_so_is_one_that_could_not_be_made(form: str, block: str, habit: KeyHabit, chunk: int) -> None:
+    text = form.format(block=block)
+    outcome = await insisted(text, habit, chunk=chunk)
+    assert (outcome.calls, outcome.text, outcome.report.again) == ([], text, [])
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 5])
+@pytest.mark.parametrize("form", ["To do it I call {call}, and wait.", "| rm | {call} |", "({call})"])
+async def test_so_is_one_of_a_tool_that_nobody_offers(form: str, chunk: int) -> None:
+    text = form.format(call=write_call("rm", A))
+    for habit in KeyHabit:
+        outcome = await insisted(text, habit, chunk=chunk)
+        assert (outcome.calls, outcome.text, outcome.report.again) == ([], text, [])
 
 
 @pytest.mark.parametrize("chunk", [0, 1])

@@ -280,7 +280,7 @@ async def test_an_example_in_the_instructions_is_a_lesson() -> None:
 async def test_a_tag_that_closes_a_block_twice_is_text_where_the_block_is() -> None:
     twice = f"Look: {READ_A}</tool_call> end"
     assert (await play(twice, request=ask(transcript=told(READ_A)))).text == twice
-    called = f"Look: {write_call('rm', '{}')}</tool_call> end"
+    called = f"Look: {write_call('rm', '{}')}</tool_call>\nend"
     assert (await play(called)).text.split() == ["Look:", "end"]
     assert (await play(twice)).text == twice, "in a sentence"
     assert (await play(twice.replace("end", "\nend"))).text.split() == ["Look:", "end"]

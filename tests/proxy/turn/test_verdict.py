@@ -265,7 +265,7 @@ GONE_TOO = "A call of 'rm' was taken out, because no such tool is offered."
 @pytest.mark.parametrize(
     ("first", "second", "warnings"),
     [
-        (f"{BROKEN}So.", f"So: {UNDECLARED}now.", [GONE_TOO]),
+        (f"{BROKEN}So.", f"So: {UNDECLARED}\nnow.", [GONE_TOO]),
         (f"{BROKEN}So.", UNDECLARED, [GONE_TOO]),
         (f"{BROKEN}So.", "So.", []),
         (f"{BROKEN}So.", READ_A, []),
