@@ -28,8 +28,9 @@ class AnswerParser:
         *,
         arguments: bool = True,
         max_chars: int = MAX_CALL_CHARS,
+        in_code: bool = False,
     ) -> None:
-        self._parser = SentinelParser(arguments=arguments)
+        self._parser = SentinelParser(arguments=arguments, in_code=in_code)
         self._candidates = [Candidate(opener, registry, tells=arguments) for opener in openers]
         self._max_chars = max_chars
         self._held: list[str] = []

@@ -63,11 +63,12 @@ class Prose:
 
     While it is `passing`, nothing is held back. Then text in which `search` finds nothing may be said without
     asking here, and is added to `unread`, up to `MAX_UNREAD` characters before the next `read`. There is
-    nothing to find without a `<` or, `after_call`, a `[`.
+    nothing to find without a `<` or, `after_call`, a `[`. `in_code`: a tag counts in code, too.
     """
 
     __slots__ = (
         "_code",
+        "_in_code",
         "_thinks",
         "_waiting",
         "after_call",
@@ -78,13 +79,13 @@ class Prose:
         "unread",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_code: bool = False) -> None:
         self.passing = False
         self.unread: list[str] = []
         self.held = ""  # may be the beginning of a tag
         tags(after_call=True)  # made now, rather than when a call has come
         self.search = tags().search
-        self._code = CodeState()
+        self._code, self._in_code = CodeState(), in_code
         self._thinks = False
         self.blank = True  # nothing but white space was read since the last call
         self._waiting = ""  # white space at the start of this stretch: it may only separate calls
@@ -124,7 +125,7 @@ class Prose:
                 self.search = tags(after_call=self.after_call).search
                 self._code, self._thinks = CodeState(), False
                 unread = pos = found.end()
-            elif code.quoted or (kind in (RESULT, RESULT_BEGUN) and not code.blank):
+            elif (code.quoted and not self._in_code) or (kind in (RESULT, RESULT_BEGUN) and not code.blank):
                 pos += 1
             elif kind == THINK:
                 self.search, self._thinks = _THOUGHT[found.group()].search, True

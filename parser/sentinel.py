@@ -33,15 +33,15 @@ _PER_DELTA = 16
 class SentinelParser:
     """Reads one answer. Feed it with `receive_text`, then once with `receive_eof`.
 
-    `arguments`: those of a call are told piece by piece; a `CallCompleted` has them whole in any case.
-    `max_call_chars` bounds what one block may hold between its tags; a longer one is malformed.
+    `arguments`: those of a call are told piece by piece; a `CallCompleted` has them whole in any case. `in_code`: code
+    holds calls, too. `max_call_chars` bounds what one block may hold between its tags; a longer one is malformed.
     """
 
     receive_text: Callable[[str], list[ParserEvent]]
     """The events that this piece of the answer brings."""
 
-    def __init__(self, *, arguments: bool = True, max_call_chars: int = MAX_CALL_CHARS) -> None:
-        prose = Prose()
+    def __init__(self, *, arguments: bool = True, max_call_chars: int = MAX_CALL_CHARS, in_code: bool = False) -> None:
+        prose = Prose(in_code=in_code)
         self._reading = _reading(prose, Block(prose, max_call_chars, tells=arguments))
         next(self._reading)
         self.receive_text = self._reading.send

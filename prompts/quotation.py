@@ -226,10 +226,9 @@ class Place(Struct, frozen=True):
     def _is_open(self) -> bool:
         said = self.before.lower()
         shows = ((show.end(), f"</{show[1]}" if show[1] else _ENDS[show[0][-1]]) for show in _SHOWS.finditer(said))
-        if any(end not in said[at:] for at, end in shows):
-            return True
+        shown = any(end not in said[at:] for at, end in shows)
         in_quotes = any(said.rstrip().endswith(quotes) and said.count(quotes) % 2 for quotes in _LONG_QUOTES)
-        return in_quotes or "<!--" in self._near.rpartition("-->")[2]
+        return shown or in_quotes or "<!--" in self._near.rpartition("-->")[2]
 
     @property
     def is_listed(self) -> bool:
@@ -254,9 +253,7 @@ class Place(Struct, frozen=True):
         # No more than that, however much has come at once.
         line, ended = line[:_MOST_BEHIND], ended or bool(found) or len(line) >= _MOST_BEHIND
         close = _POINTS.sub("", line)
-        if close[:1] and self._is_closed_by(close[0]):
-            return True
-        if close.startswith("</") and _ELEMENT.search(self._near):
+        if (close and self._is_closed_by(close[0])) or (close.startswith("</") and _ELEMENT.search(self._near)):
             return True
         said = _MARKUP.sub("", close)
         if _has_word(said if ended else _MARKUP_BEGUN.sub("", said)):

@@ -262,7 +262,8 @@ class Reading:
             openers = HEADED_ANSWERS
         if not openers:
             return SentinelParser(arguments=plan.live)
-        return AnswerParser(plan.request.registry, openers, arguments=plan.live)
+        # Where a call is demanded nothing is only shown.
+        return AnswerParser(plan.request.registry, openers, arguments=plan.live, in_code=plan.demands)
 
     def _obey(self, events: Sequence[ParserEvent]) -> str | None:
         """Acts on events of the parser. Returns text that is to be read on with the parser that is there then."""

@@ -457,6 +457,21 @@ async def test_a_demanded_call_that_comes_again_is_one_unless_its_words_stand_be
     assert (outcome.calls, outcome.report.again) == ([("read_note", A)], [])
 
 
+@pytest.mark.parametrize("chunk", [0, 1, 5])
+@pytest.mark.parametrize(
+    "form",
+    ["```\n{call}\n```", "I look.\n\n```xml\n{call}\n```\nOne moment.", "`{call}`", "~~~~json\n{call}\n{call}\n~~~~"],
+)
+@pytest.mark.parametrize("habit", KeyHabit)
+async def test_a_demanded_call_is_one_in_code_too(habit: KeyHabit, form: str, chunk: int) -> None:
+    with_key = keyed(lambda key: form.format(call=write_call("read_note", A, key=key)))
+    answer = form.format(call=READ_A) if habit is NEVER else with_key
+    outcome = await insisted(answer, habit, chunk=chunk, choice=DEMANDED)
+    assert (outcome.calls, outcome.report.again) == ([("read_note", A)] * form.count("{call}"), [])
+    outcome = await insisted(answer, habit, chunk=chunk)
+    assert (outcome.calls, outcome.report.again) == ([], [])
+
+
 # With another key
 
 
