@@ -115,9 +115,10 @@ async def test_its_items_are_added_read_and_deleted_one_by_one() -> None:
 @pytest.mark.parametrize("written", ["msg_notes/today.md", "msg_notes%2Ftoday.md"])
 async def test_an_item_whose_id_has_a_slash_is_read_and_deleted(written: str) -> None:
     async with talking() as (client, _):
-        made = await client.conversations.create(items=[{**HELLO, "id": "msg_notes/today.md"}])
+        item: Any = {**HELLO, "id": "msg_notes/today.md"}
+        made = await client.conversations.create(items=[item])
         path = f"/conversations/{made.id}/items/{written}"
-        assert [await client.get(path, cast_to=object)] == [item.to_dict() for item in await listed(client, made.id)]
+        assert [await client.get(path, cast_to=object)] == [each.to_dict() for each in await listed(client, made.id)]
         await client.delete(path, cast_to=object)
         assert await listed(client, made.id) == []
 
