@@ -140,7 +140,7 @@ def explain(asks: Mapping[str, Ask], seen: Seen) -> str:
     shorter = min(len(wanted), len(shown))
     at = next((index for index in range(shorter) if wanted[index] != shown[index]), shorter)
     return (
-        f"{NOTHING_FITS}. The nearest is {nearest}: at character {at} it has "
+        f"{NOTHING_FITS}. The nearest is {nearest}: at character {at + 1} it has "
         f"{_around(wanted, at)} where the turn has {_around(shown, at)}."
     )
 

@@ -217,7 +217,7 @@ async def test_what_no_fixture_answers_is_told_with_what_to_do_and_recorded_so(
     for flags in ([], ["-p", "xdist", "-n", "1"]):
         status, said = await sample.test("-p", "cacheprovider", *flags)
         assert status == 1
-        assert said.count("recorded: No fixture answers this turn. The nearest is 003-hello: at character 6") == 1
+        assert said.count("recorded: No fixture answers this turn. The nearest is 003-hello: at character 7") == 1
         assert (
             "recorded: --tagcall-record=all records it; with --lf, only the requests of the tests that failed." in said
         )

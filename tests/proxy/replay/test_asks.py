@@ -87,7 +87,7 @@ def test_equal_asks_come_in_their_order() -> None:
 def test_the_explanation_names_the_nearest_fixture_and_the_first_difference() -> None:
     asks = {"far": Ask("Tell me a joke."), "near": Ask("What grows in the north bed now?")}
     assert explain(asks, Seen(shown("What grows in the south bed now?"))) == (
-        "No fixture answers this turn. The nearest is near: at character 18 it has "
+        "No fixture answers this turn. The nearest is near: at character 19 it has "
         '"What grows in the north bed now? (before any call)" where the turn has '
         '"What grows in the south bed now? (before any call)".'
     )

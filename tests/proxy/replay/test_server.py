@@ -130,7 +130,7 @@ async def test_a_turn_that_nothing_answers_fails_and_says_why(folder: Path) -> N
     assert turn["status"] == "failed"
     assert turn["error"]["codexErrorInfo"] == "badRequest"
     assert turn["error"]["message"] == (
-        'No fixture answers this turn. The nearest is story: at character 10 it has "tell me a story '
+        'No fixture answers this turn. The nearest is story: at character 11 it has "tell me a story '
         '(before any call)" where the turn has "tell me a joke (before any call)".'
     )
     error = child.heard[-2]
