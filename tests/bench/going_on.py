@@ -48,9 +48,9 @@ class Keeping(Sink):
         orjson.dumps(turn_params("thread", prompt, lane.say(prompt).newest))
         self.sent = time.process_time()
 
-        def resume(meaning: bytes | None) -> None:
-            if meaning is not None:
-                lane.hold(prompt, meaning, Usage())
+        def resume(meanings: frozenset[bytes] | None) -> None:
+            if meanings is not None:
+                lane.hold(prompt, meanings, Usage())
                 self._lanes.keep(lane, 0.0)
 
         prompt.continuation.resume = resume

@@ -106,7 +106,7 @@ async def test_a_late_line_of_the_turn_before_on_the_same_thread_is_not_taken_fo
             server.say("yes")
             server.complete()
             assert [event async for batch in batches for event in batch]
-            first.continuation.settle(b"2")
+            first.continuation.settle(frozenset({b"2"}))
 
         def answer(params: RpcObject) -> RpcObject:
             server.say("late ")
@@ -207,7 +207,7 @@ async def test_nothing_goes_on_from_an_answer_beside_which_something_was_passed_
         server.say("done")
         server.complete()
         assert [event async for batch in batches for event in batch]
-        asked.continuation.settle(b"2")
+        asked.continuation.settle(frozenset({b"2"}))
         if kind is not None:
             await server.wait_for("thread/unsubscribe")
         else:
@@ -226,7 +226,7 @@ async def test_nothing_goes_on_from_an_answer_that_is_another_one_in_the_end(who
         server.tell("item/completed", **AT, item={"type": "agentMessage", "id": "m", "text": whole})
         server.complete()
         assert [event async for batch in batches for event in batch]
-        asked.continuation.settle(b"2")
+        asked.continuation.settle(frozenset({b"2"}))
         if not goes_on:
             await server.wait_for("thread/unsubscribe")
         else:
@@ -248,7 +248,7 @@ async def answered(it: TextBackend, server: Server, asked: Prompt, answer: str, 
         server.say(answer)
         server.complete()
         assert [event async for batch in batches for event in batch]
-        asked.continuation.settle(answer.encode())
+        asked.continuation.settle(frozenset({answer.encode()}))
 
 
 @on_a_virtual_clock
