@@ -69,10 +69,10 @@ def canonical(arguments: str) -> str | None:
 def sent_back(arguments: str, parameters: str | None = None) -> str | None:
     """`canonical`, without what clients change in a call before they run it and send it back with its result.
 
-    Claude Code does all of it: it writes `"replace_all": false` where a model left that out, takes white space off the
-    ends of lines, and `cd FOLDER && ` off the beginning of a command that runs in that folder anyway.
+    Claude Code takes white space off the ends of lines, and `cd FOLDER && ` off the beginning of a command that runs in
+    that folder anyway. A `null` is what was left out.
     With `parameters`, the JSON Schema of the tool, members that a model left out stand there with their `default`: a
-    client that reads arguments by a schema of Zod's runs the call with those, and sends them back.
+    client that reads arguments by a schema of Zod's, as Claude Code does, runs the call with those and sends them back.
     """
     if parameters is None:
         return _one_text(arguments, _tidied)
@@ -114,7 +114,7 @@ def _tidied(members: Members) -> Members:
     return {
         name: _tidied_text(name, value) if isinstance(value, str) else value
         for name, value in members.items()
-        if value is not None and value is not False
+        if value is not None
     }
 
 

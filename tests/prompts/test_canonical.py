@@ -59,7 +59,6 @@ def test_different_numbers_differ(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("written", "back"),
     [
-        ({"old": "a", "new": "b"}, {"replace_all": False, "old": "a", "new": "b"}),
         ({"path": "a", "offset": None}, {"path": "a"}),
         ({"text": "x = 1  \n\t\n    y\n"}, {"text": "x = 1\n\n    y\n"}),
         ({"text": "one\r\ntwo"}, {"text": "one\ntwo"}),
@@ -78,6 +77,7 @@ def test_a_call_that_its_client_has_tidied_up_is_the_same_when_it_comes_back(
     ("written", "back"),
     [
         ({"replace_all": True}, {}),
+        ({"replace_all": False}, {}),
         ({"replace_all": True}, {"replace_all": False}),
         ({"n": 0}, {}),
         ({"text": ""}, {}),
@@ -110,10 +110,11 @@ FILLED = {
     [
         ({"path": "a"}, {"path": "a", "limit": 10, "deep": False}),
         ({"path": "a", "limit": 5}, {"path": "a", "limit": 5, "deep": False}),
-        ({"path": "a", "limit": 10.0}, {"path": "a", "limit": 10}),
-        ({"path": "a", "range": {"to": 2}}, {"path": "a", "limit": 10, "range": {"from": 1, "to": 2}}),
-        ({"each": [{}, {"n": "y"}]}, {"each": [{"n": "x"}, {"n": "y"}], "limit": 10}),
-        ({"range": "all", "each": {}}, {"range": "all", "each": {}, "limit": 10}),
+        ({"path": "a", "limit": 10.0}, {"path": "a", "limit": 10, "deep": False}),
+        ({"path": "a", "range": {"to": 2}}, {"path": "a", "limit": 10, "deep": False, "range": {"from": 1, "to": 2}}),
+        ({"each": [{}, {"n": "y"}]}, {"each": [{"n": "x"}, {"n": "y"}], "limit": 10, "deep": False}),
+        ({"range": "all", "each": {}}, {"range": "all", "each": {}, "limit": 10, "deep": False}),
+        ({"old": "a", "deep": True}, {"deep": True, "limit": 10, "old": "a"}),
     ],
 )
 def test_a_call_with_the_defaults_that_its_tool_declares_is_the_same(
