@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -181,7 +182,12 @@ def _eval_flags(parser: argparse.ArgumentParser) -> None:
 def _eval(sources: Sources, arguments: Arguments) -> int:
     from .eval import eval_options, run_eval
 
-    return asyncio.run(run_eval(sources.settings, eval_options(arguments)))
+    # A time limit ends it as ctrl-C does, with what there is so far.
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        return asyncio.run(run_eval(sources.settings, eval_options(arguments)))
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 COMMANDS: Mapping[str, Command] = {

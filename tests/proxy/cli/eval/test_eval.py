@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -337,6 +338,29 @@ def test_the_command_asks_the_backend_of_the_settings(
     shown = capsys.readouterr().out
     assert shown.startswith("scripted, backend scripted, --profile small, --call-key auto\n")
     assert re.search(r"^one call +0/2 ", shown, re.MULTILINE)
+
+
+def test_a_run_that_is_terminated_tells_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminated(CaseModel):
+        """Answers two cases, and not the third."""
+
+        @asynccontextmanager
+        async def stream(self, prompt: Prompt) -> AsyncIterator[AsyncIterator[Sequence[BackendEvent]]]:
+            if len(self.asked) == 2:
+                signal.raise_signal(signal.SIGTERM)
+                await asyncio.Event().wait()
+            async with super().stream(prompt) as batches:
+                yield batches
+
+    model = Terminated(right)
+    monkeypatch.setattr("proxy.cli.eval.make_backend", lambda settings: model)
+    file, before = tmp_path / "eval.json", signal.getsignal(signal.SIGTERM)
+    assert main(["eval", "--backend", "http://127.0.0.1:9/v1", "--model", "m", "--json", str(file)]) == 130
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert all_of(json.loads(file.read_bytes())["runs"][0])["cases"] == 2
+    assert re.search(r"^(all|one call) +2/2 ", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("stack", BACKENDS_UNDER_TEST, ids=lambda stack: stack.name)
