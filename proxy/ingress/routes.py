@@ -71,6 +71,9 @@ _WHOLE = frozenset(route for route in ROUTES if "{" not in route)
 # What those who watch over a process ask, without a key of their own.
 KEYLESS = frozenset({"/", "/health", "/healthz", "/readyz"})
 
+# Where a WebSocket may be opened.
+SOCKETS = ("/responses", "/realtime")
+
 # What several of the unserved have in common.
 _NO_FILES = "send text and images in the conversation itself."
 _NO_AUDIO = "it hears and speaks no audio: choose another provider for speech."
@@ -168,6 +171,13 @@ def call_handler(request: web.Request, api: Api, path: str) -> Awaitable[web.Str
         raise _not_served(request, path)
     route, parts = found
     request[REQUEST_LOG].reached(route)
+    # Only who opens a WebSocket sends a key. A page with 200 would tell it nothing.
+    if "Sec-WebSocket-Key" in request.headers and route not in SOCKETS:
+        raise RequestError(
+            f"No WebSocket is served at {request.path[:200]}: open it at /v1/responses or /v1/realtime.",
+            status=404,
+            code="unsupported_endpoint",
+        )
     handler = {**ROUTES[route], **api.methods(route)}.get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
         raise _MethodError(request, ROUTES[route])

@@ -31,6 +31,17 @@ async def test_a_part_of_the_api_that_is_not_here_says_what_to_do_instead(name: 
             assert error["message"] == f"tagcall does not serve /v1/{name}: {UNSERVED[name]}"
 
 
+@pytest.mark.parametrize("path", ["", "/models", "/chat/completions", "/models/gpt-5.5"])
+async def test_a_websocket_at_another_path_is_told_where_it_is_served(path: str) -> None:
+    """Some clients open it at the base URL as it was given."""
+    opening = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    async with client() as (session, url), session.get(f"{url}{path}", headers=opening) as response:
+        assert response.status == 404
+        error = await error_of(response)
+    assert error["code"] == "unsupported_endpoint"
+    assert error["message"] == f"No WebSocket is served at /v1{path}: open it at /v1/responses or /v1/realtime."
+
+
 @pytest.mark.parametrize("name", sorted(FOREIGN))
 async def test_another_api_is_named_with_the_address_for_this_one(name: str) -> None:
     async with client(base_path="/llm") as (session, url):
