@@ -22,7 +22,7 @@ from structlog.typing import FilteringBoundLogger
 
 from ...contracts import TextBackend
 from ...errors import RequestError
-from ...ingress.apis import api_of, turns_recorded
+from ...ingress.apis import Api, api_of, turns_recorded
 from ...ingress.routes import canonical_path
 from ...ingress.state import BASE_PATH, REQUEST_LOG, WRITTEN
 from ...logs import tell
@@ -82,9 +82,11 @@ class Recorder:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         path = canonical_path(request.path, request.app[BASE_PATH])
         if request.method != "POST" or path not in turns_recorded():
+            if request.headers.get("Upgrade", "").lower() == "websocket":  # its end may cancel what stands behind it
+                tell("not recorded: what is asked by WebSocket.", outcome="not recorded")
             response = await handler(request)
-            if (asked_in := _passes_by(request, path, response)) is not None:
-                tell(f"not recorded: it was asked {asked_in}.", outcome="not recorded")
+            if (api := _asked_in(request, path, response)) is not None:
+                tell(f"not recorded: it was asked in {api.name}.", outcome="not recorded")
             return response
         written = request[WRITTEN] = []
         with recorded_request() as recorded:
@@ -130,13 +132,10 @@ class Recorder:
         return await recording_of(request, path, body, answer, recorded.turns, kind=kind, settings=settings)
 
 
-def _passes_by(request: web.Request, path: str, response: web.StreamResponse) -> str | None:
-    """How a turn was asked for that becomes no fixture; None if none was."""
-    if isinstance(response, web.WebSocketResponse):
-        return "by WebSocket"
+def _asked_in(request: web.Request, path: str, response: web.StreamResponse) -> Api | None:
+    """The API in which a turn was asked for that becomes no fixture; None if none was."""
     api = api_of(request, path)
-    is_turn = request.method == "POST" and path in api.turns and response.status == HTTPStatus.OK
-    return f"in {api.name}" if is_turn else None
+    return api if request.method == "POST" and path in api.turns and response.status == HTTPStatus.OK else None
 
 
 def _answer(request: web.Request, response: web.StreamResponse, written: Sequence[bytes]) -> FixtureAnswer:

@@ -78,6 +78,13 @@ class Client:
                 return FixtureStream(read_events(without_comments(data)))
             return FixtureBody(response.status, {}, orjson.loads(data))
 
+    async def ask_by_websocket(self, message: ReplayJson) -> None:
+        """Reads the answer to its end."""
+        async with self._http.ws_connect(f"{self._url}/responses") as socket, asyncio.timeout(PATIENCE):
+            await socket.send_json(message)
+            while (await socket.receive_json())["type"] != "response.completed":
+                pass
+
 
 class CodexClient(Client):
     """`model` is what codex asks."""
@@ -465,6 +472,13 @@ async def test_what_was_asked_in_another_dialect_is_no_fixture(
         await server.ask("/v1/responses", RESPONSES)
     assert not (tmp_path / "fixtures").exists()
     assert capsys.readouterr().err == "not recorded: it was asked in the dialect of tokligence-gateway.\n"
+
+
+async def test_what_was_asked_by_websocket_is_no_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with recording_memory(tmp_path / "fixtures", MemoryBackend(["Hi."])) as server:
+        await server.ask_by_websocket({"type": "response.create", "model": "m", "input": "Hello"})
+    assert not (tmp_path / "fixtures").exists()
+    assert capsys.readouterr().err == "not recorded: what is asked by WebSocket.\n"
 
 
 NO_MODEL = {
