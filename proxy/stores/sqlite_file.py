@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from ..errors import UsageError, reason_of
@@ -50,19 +50,16 @@ _PAUSE = 10
 def _create(path: Path) -> None:
     """The file first, so that it is never readable by others, not even for a moment."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # One that is there is not opened: closing it would take the locks of a store that has it open in this process
+    # (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _check_owner(path: Path) -> None:
     """Refuses what is not ours, or not of this version. A pipe would be read for ever."""
     if not path.is_file():
         raise UsageError(f"{path} is not a file", "choose another --store")
-    with path.open("rb") as file:
-        header = file.read(_HEADER_SIZE)
-    if not header:
-        return
-    if len(header) < _HEADER_SIZE or not header.startswith(MAGIC):
-        raise UsageError(f"{path} is not a store of tagcall", "move it away, or choose another --store")
     try:
         with closing(sqlite3.connect(path)) as database:
             application, version, tables = database.execute(
@@ -72,6 +69,10 @@ def _check_owner(path: Path) -> None:
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not _is_damage(error):
             raise
+        with path.open("rb") as file:
+            header = file.read(_HEADER_SIZE)
+        if len(header) < _HEADER_SIZE or not header.startswith(MAGIC):
+            raise UsageError(f"{path} is not a store of tagcall", "move it away, or choose another --store") from None
         application = int.from_bytes(header[_APPLICATION_AT], "big")
         version = int.from_bytes(header[_VERSION_AT], "big")
         tables = 1

@@ -37,6 +37,18 @@ def test_a_new_file_and_an_empty_one_are_made_into_stores(tmp_path: Path) -> Non
     assert prepare(tmp_path / "empty.db") is None
 
 
+def test_a_store_that_is_open_in_this_process_keeps_its_locks(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+    prepare(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("SELECT count(*) FROM records").fetchone()
+        prepare(path)
+        # Whoever closes a file that nobody else has open takes its log away.
+        other = "import sqlite3, sys; it = sqlite3.connect(sys.argv[1]); it.execute('DELETE FROM records'); it.close()"
+        subprocess.run([sys.executable, "-c", other, str(path)], check=True)
+        assert path.with_name("r.db-wal").exists()
+
+
 @pytest.mark.parametrize("times", [10, pytest.param(150, marks=pytest.mark.whole)])
 def test_servers_that_start_at_the_same_moment_make_one_store(times: int, tmp_path: Path) -> None:
     """Each of some hundred times, as one in thirty was refused: SQLite does not wait for who switches to its log."""
@@ -122,6 +134,6 @@ def test_a_store_whose_schema_is_damaged_is_set_aside(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    for path in (tmp_path / "file" / "r.db", tmp_path):
-        with pytest.raises(UsageError, match="cannot be kept"):
+    for path, why in ((tmp_path / "file" / "r.db", "cannot be kept"), (tmp_path, "is not a file")):
+        with pytest.raises(UsageError, match=why):
             prepare(path)
