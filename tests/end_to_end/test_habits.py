@@ -66,7 +66,7 @@ CHAT: dict[str, tuple[Habit, int]] = {
         ALL,
     ),
     "with an index": (with_calls(lambda call: {**call, "index": 0}), ALL),
-    "without its text": (lambda message: {**message, "content": None}, 0),
+    "without its text": (lambda message: {**message, "content": None}, ALL),
     "its text cut": (lambda message: {**message, "content": message["content"][:5]}, 0),
     "with ids of its own": (with_calls(lambda call: {**call, "id": f"mine-{call['id']}"}), 0),
 }
@@ -142,7 +142,7 @@ RESPONSES: dict[str, tuple[ItemsHabit, int]] = {
         lambda items: [{"type": "reasoning", "summary": []}, *items],
         ALL,
     ),
-    "without their text": (lambda items: [item for item in items if item["type"] != "message"], 0),
+    "without their text": (lambda items: [item for item in items if item["type"] != "message"], ALL),
 }
 
 

@@ -238,10 +238,14 @@ class Client:
             self._go_on()
         await self._ask()
 
-    async def _drop_text(self) -> None:
-        """Some clients send calls back without the text beside them, or in other words."""
+    async def _reword(self) -> None:
+        """Some clients send calls back with other words beside them."""
         self._history = [
-            replace(entry, pieces=tuple(piece for piece in entry.pieces if not isinstance(piece, str)), wire=())
+            replace(
+                entry,
+                pieces=tuple(f"So: {piece}" if isinstance(piece, str) else piece for piece in entry.pieces),
+                wire=(),
+            )
             if isinstance(entry, Answer) and entry.calls
             else entry
             for entry in self._history
@@ -259,7 +263,7 @@ class Client:
 
     _STEPS: Sequence[tuple[Callable[[Client], Any], int]] = (
         (_say, 60), (_edit, 5), (_regenerate, 5), (_branch, 7), (_two_owners, 5), (_leave, 7), (_compact, 3),
-        (_drop_text, 2), (_change, 2), (_calls_one_at_a_time, 2), (_kill, 1),
+        (_reword, 2), (_change, 2), (_calls_one_at_a_time, 2), (_kill, 1),
     )  # fmt: skip
 
     # Requests

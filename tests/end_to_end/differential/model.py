@@ -38,6 +38,7 @@ class Expected:
     called: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[dict[str, Any]] = field(default_factory=list)
     broken_off: bool = False
+    refused: bool = False
 
     @property
     def keys(self) -> list[str]:
@@ -90,6 +91,7 @@ class Upstream:
             return request.reply
         reply = Script(request.shown, seen).reply()
         if isinstance(reply, Refusal):
+            request.refused = True
             return reply
         request.broken_off = request.broken_off or any(MADE_UP in str(item) for item in reply.items)
         return replace(reply, gate=request.gate)
@@ -119,10 +121,10 @@ class Upstream:
             self.under_way.remove(request)
 
     def settle(self, request: Expected, outcome: str, *, restarts: bool = False) -> None:
-        """It is over: only the thread of an answer that was good at once may go on."""
+        """It is over: only a thread may go on whose answer was good at once, or refused before a word of it."""
         # The first thread of a codex that dies is lost, and nobody knows whether its model was asked.
         answers = len(request.asked) - (restarts and len(request.asked) > 1)
-        good = outcome == "good" and answers == 1
+        good = (outcome == "good" or request.refused) and answers == 1
         for key in request.keys[: -1 if good else None]:
             self.spoilt[key] = f"{outcome}, {answers} answers"
 
