@@ -63,7 +63,7 @@ class Prose:
 
     While it is `passing`, nothing is held back. Then text in which `search` finds nothing may be said without
     asking here, and is added to `unread`, up to `MAX_UNREAD` characters before the next `read`. There is
-    nothing to find without a `<` or, `after_call`, a `[`. `in_code`: a tag counts in code, too.
+    nothing to find without a `<` or, `after_call`, a `[`. `in_code`: calls count in code, too.
     """
 
     __slots__ = (
@@ -119,13 +119,13 @@ class Prose:
             if kind == BEGUN:
                 break
             self._catch_up()
-            code = self._code
-            code.end_run()
+            self._code.end_run()
+            quoted = self._code.quoted and (kind == THINK or not self._in_code)
             if kind == THINK_END:
                 self.search = tags(after_call=self.after_call).search
                 self._code, self._thinks = CodeState(), False
                 unread = pos = found.end()
-            elif (code.quoted and not self._in_code) or (kind in (RESULT, RESULT_BEGUN) and not code.blank):
+            elif quoted or (kind in (RESULT, RESULT_BEGUN) and not self._code.blank):
                 pos += 1
             elif kind == THINK:
                 self.search, self._thinks = _THOUGHT[found.group()].search, True

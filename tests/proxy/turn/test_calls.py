@@ -460,7 +460,14 @@ async def test_a_demanded_call_that_comes_again_is_one_unless_its_words_stand_be
 @pytest.mark.parametrize("chunk", [0, 1, 5])
 @pytest.mark.parametrize(
     "form",
-    ["```\n{call}\n```", "I look.\n\n```xml\n{call}\n```\nOne moment.", "`{call}`", "~~~~json\n{call}\n{call}\n~~~~"],
+    [
+        "```\n{call}\n```",
+        "I look.\n\n```xml\n{call}\n```\nOne moment.",
+        "`{call}`",
+        "~~~~json\n{call}\n{call}\n~~~~",
+        # In code it is no thought, which would swallow the call.
+        "`<think>` goes first.\n```\n{call}\n```",
+    ],
 )
 @pytest.mark.parametrize("habit", KeyHabit)
 async def test_a_demanded_call_is_one_in_code_too(habit: KeyHabit, form: str, chunk: int) -> None:
