@@ -60,6 +60,7 @@ BY_KIND: Mapping[str, ErrorFields] = {
     "modelNotFound": NO_MODEL,
     "badRequest": BAD_REQUEST,
     "cyberPolicy": BAD_REQUEST,
+    "bioPolicy": BAD_REQUEST,
     "misalignmentPolicyViolation": BAD_REQUEST,
     "flexUnavailable": NO_FLEX,
     "policyCapacityUnavailable": NO_CAPACITY,

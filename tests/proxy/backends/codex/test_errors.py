@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.backends.codex.errors import Cut, rpc_failure, turn_failure
+from proxy.backends.codex.errors import BY_KIND, Cut, rpc_failure, turn_failure
 from proxy.errors import LONGEST_SENTENCE, BackendError
 from proxy.rpc import RpcAnswerError, RpcClosedError, RpcDeadlineError, RpcError, RpcObject
+from tests.codex_schema import protocol_of
+from tests.support.codex_programs import TestProgram, installed_programs
 
-# codexErrorInfo and message as 0.89 and 0.169 send them, status and code of the answer.
+# codexErrorInfo and message as 0.89 and 0.171 send them, status and code of the answer.
 FAILURES: list[tuple[object, str, int, str]] = [
     ("contextWindowExceeded", "Codex ran out of room in the model's context window.", 400, "context_length_exceeded"),
     ("usageLimitExceeded", "You've hit your usage limit.", 429, "insufficient_quota"),
@@ -16,6 +18,7 @@ FAILURES: list[tuple[object, str, int, str]] = [
     ("modelNotFound", "model gone", 400, "model_not_found"),
     ("badRequest", "bad", 400, "invalid_prompt"),
     ("cyberPolicy", "no", 400, "invalid_prompt"),
+    ("bioPolicy", "no", 400, "invalid_prompt"),
     ("misalignmentPolicyViolation", "no", 400, "invalid_prompt"),
     ("flexUnavailable", "Flex capacity unavailable.", 429, "flex_unavailable"),
     ("policyCapacityUnavailable", "policy-restricted capacity unavailable", 503, "policy_capacity_unavailable"),
@@ -76,6 +79,13 @@ FAILURES: list[tuple[object, str, int, str]] = [
     (None, "", 502, "backend_error"),
     (17, "?", 502, "backend_error"),
 ]
+# They say where it failed. What it means to a client is in their status and their sentence.
+OF_ANY_CAUSE = {
+    "activeTurnNotSteerable", "httpConnectionFailed", "internalServerError", "other", "responseStreamConnectionFailed",
+    "responseStreamDisconnected", "responseTooManyFailedAttempts", "sandboxError", "threadRollbackFailed",
+    "tooManyDenials",
+}  # fmt: skip
+SUPPORTED = [program for program in installed_programs() if program.supported]
 
 
 @pytest.mark.parametrize(("info", "message", "status", "code"), FAILURES)
@@ -87,6 +97,12 @@ def test_a_failed_turn_has_its_answer(info: object, message: str, status: int, c
     assert "url" not in failure.message
 
 
+@pytest.mark.parametrize("program", SUPPORTED, ids=lambda program: program.version)
+def test_every_kind_of_the_supported_programs_is_known(program: TestProgram) -> None:
+    assert program.path is not None
+    assert protocol_of(program.path).names["kinds of errors"] - BY_KIND.keys() - OF_ANY_CAUSE == set()
+
+
 def test_a_failure_without_an_error_is_a_failure() -> None:
     failure = turn_failure(None)
     assert isinstance(failure, BackendError)
@@ -94,7 +110,7 @@ def test_a_failure_without_an_error_is_a_failure() -> None:
 
 
 def test_the_sentence_is_taken_out_of_the_upstreams_body() -> None:
-    failure = turn_failure({"message": FAILURES[20][1], "codexErrorInfo": "other"})
+    failure = turn_failure({"message": FAILURES[21][1], "codexErrorInfo": "other"})
     assert isinstance(failure, BackendError)
     assert failure.message == "model gone"
 
