@@ -52,7 +52,7 @@ NEWEST_PYTHON ?= $(shell for minor in 14 13 12 11; do for python in python3.$$mi
 OLDEST := grammars otel pdf redis
 
 # Programs that `make test-codex` runs, besides the one from PyPI.
-CODEX_VERSIONS := 0.89.0 0.169.0
+CODEX_VERSIONS := 0.89.0 0.171.0
 NPM_CODEX := node_modules/@openai/codex/bin/codex.js
 newest = $(or $(NEWEST),$(shell npm view @openai/codex version))
 # JavaScript clients and coding agents that the tests run.
@@ -105,7 +105,7 @@ test-properties: .venv/.dev  ## the property tests of the core once more, each w
 test-codex: .venv/.dev codex-versions  ## the tests of the core with a codex program, with others than the one from PyPI
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'codex and not (growth or whole)'
 
-codex-newest: .venv/.dev codex-versions  ## npm's newest codex beside these: what its protocol gained and lost, and the same tests on it; NEWEST=0.170.0 for that one
+codex-newest: .venv/.dev codex-versions  ## npm's newest codex beside these: what its protocol gained and lost, and the same tests on it; NEWEST=0.172.0 for that one
 	@$(MAKE) --no-print-directory .node/$(newest)/installed
 	@$(BIN)/python -m tests.codex_schema .node/$(lastword $(CODEX_VERSIONS))/$(NPM_CODEX) .node/$(newest)/$(NPM_CODEX)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'codex and not growth' -k $(newest)

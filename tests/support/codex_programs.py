@@ -1,6 +1,6 @@
 """The codex programs that tests run with.
 
-The one from PyPI is required: without it the tests that want it fail. npm's 0.89.0 and 0.169.0, the oldest
+The one from PyPI is required: without it the tests that want it fail. npm's 0.89.0 and 0.171.0, the oldest
 and the newest supported, are those of `make test-codex`: in `.node/<version>/` at the project's root, or in the folder
 that TAGCALL_TEST_CODEX names.
 """

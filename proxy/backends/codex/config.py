@@ -11,7 +11,7 @@ PROVIDER = "tagcall"
 # Seconds that codex waits for a mute model longer than the proxy does, so that one of them decides.
 SLACK = 60
 
-# Each line is there because without it a version between 0.89 and 0.169 adds a tool, a paragraph or a network
+# Each line is there because without it a version between 0.89 and 0.171 adds a tool, a paragraph or a network
 # request. Unknown lines are ignored by all of them. Left out for what they do: `approval_policy = "untrusted"`
 # (0.169 does not start) and `[agents] enabled` (0.110 to 0.140 start no thread).
 TEXT_ONLY = """\

@@ -6,7 +6,7 @@
                       turn is ended, whatever its owner says
     any other         of a newer codex, and so unknown: the turn is ended, unless its owner allows the kind
 
-Those of codex 0.89 to 0.169 are known, from the schemas that these programs write themselves.
+Those of codex 0.89 to 0.171 are known, from the schemas that these programs write themselves.
 """
 
 from __future__ import annotations

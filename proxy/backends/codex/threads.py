@@ -40,7 +40,7 @@ from .spare_threads import SpareThreads, Started
 
 log: FilteringBoundLogger = structlog.get_logger(__name__)
 
-# The id in an interrupt if the turn's is not known: 0.163 and 0.169 interrupt whatever runs, older versions nothing.
+# The id in an interrupt if the turn's is not known: 0.163 and 0.171 interrupt whatever runs, older versions nothing.
 WHATEVER_RUNS = ""
 
 # Seconds after a turn's start at which the next turn's thread is started: codex is then waiting for the model.
