@@ -177,7 +177,8 @@ def _parameter_types(value: object, depth: int) -> ParameterTypes:
         members,
         names,
         or_null,
-        _parameter_types(items, depth - 1) if isinstance(items, dict) else None,
+        # Behind `prefixItems` they are the rest alone.
+        _parameter_types(items, depth - 1) if isinstance(items, dict) and "prefixItems" not in value else None,
         _refused(value, types),
     )
 
@@ -285,18 +286,18 @@ def _completed(value: str, wanted: ParameterTypes, done: list[Coercion]) -> str:
     if not wanted.or_null or value[0] != "{":
         return value
     missing = wanted.required - {key for key, _ in members_of(value)}
-    if missing <= {*wanted.or_null}:
-        for name in (name for name in wanted.or_null if name in missing):
-            value = _with_member(value, name, "null")
-            done.append(Coercion.LEFT_OUT)
-    return value
+    left_out = [(name, "null") for name in wanted.or_null if name in missing]
+    if not left_out or len(left_out) < len(missing):
+        return value
+    done += [Coercion.LEFT_OUT] * len(left_out)
+    return _with_members(value, left_out)
 
 
-def _with_member(text: str, key: str, value: str) -> str:
-    """An object with one more member behind its others."""
+def _with_members(text: str, members: Iterable[tuple[str, str]]) -> str:
+    """An object with more members behind its others."""
     before = text.rstrip(BLANKS)[:-1]
     comma = "" if before.rstrip(BLANKS) == "{" else ", "
-    return f"{before}{comma}{json.dumps(key, ensure_ascii=False)}: {value}}}"
+    return f"{before}{comma}{', '.join(f'{json.dumps(key, ensure_ascii=False)}: {value}' for key, value in members)}}}"
 
 
 def _without_blanks(value: str) -> str:
@@ -321,13 +322,16 @@ def fit(
     if not (strays or wanted.required):
         return coerce(arguments, wanted)
     written = {key for key, _ in members_of(arguments)}
+    lifted: list[tuple[str, str]] = []
     left: list[tuple[str, str]] = []
     for key, value in strays:
         if key in wanted.members and key not in written:
-            arguments = _with_member(arguments, key, value)
+            lifted.append((key, value))
             written.add(key)
         elif folded_key(key) not in _IDLE:
             left.append((key, value))
+    if lifted:
+        arguments = _with_members(arguments, lifted)
     missing = wanted.required - written
     for key, value in left:
         # With a gap in the arguments it may be what belongs there.
@@ -336,9 +340,9 @@ def fit(
     # A parameter of such a name may be what stands beside the arguments, and nobody can tell.
     if missing if repaired else missing & _OURS:
         return Doubtful(f"the arguments have no {', '.join(map(repr, sorted(missing)))}")
-    lifted = (Coercion.LIFTED for key, _ in strays if key in wanted.members)
     coerced = coerce(arguments, wanted)
-    return replace(coerced, coercions=(*lifted, *(Coercion.REMARK for _ in left), *coerced.coercions))
+    beside_them = [Coercion.LIFTED] * len(lifted) + [Coercion.REMARK] * len(left)
+    return replace(coerced, coercions=(*beside_them, *coerced.coercions))
 
 
 def _is_remark(key: str, value: str, wanted: ParameterTypes) -> bool:

@@ -236,6 +236,12 @@ def test_nothing_else_is_added(schema: object, arguments: str) -> None:
     assert coerce(arguments, read_parameter_types(json.dumps(schema))) == Coerced(arguments)
 
 
+def test_what_stands_in_front_of_the_rest_of_a_list_is_none_of_the_rest() -> None:
+    row = {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}}
+    wanted = read_parameter_types(json.dumps({"properties": {"row": row, "n": {"type": "integer"}}}))
+    assert coerce('{"row": ["5", 6], "n": "7"}', wanted) == Coerced('{"row": ["5", 6], "n": 7}', (Coercion.NUMBER,))
+
+
 def test_an_optional_object_that_is_empty_is_left_out_rather_than_filled() -> None:
     wanted = read_parameter_types(
         json.dumps({"properties": {"in": {"type": "object", "properties": OPTIONAL, "required": ["limit"]}}})
@@ -333,6 +339,20 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
     for each in any_round():
         with each:
             assert seconds(10_000) < 40 * max(seconds(1_000), 1e-3)
+
+
+@pytest.mark.growth
+def test_so_it_does_with_the_number_of_members_that_are_null() -> None:
+    def seconds(count: int) -> float:
+        properties = {"text": {}} | {f"n{number}": {"type": ["string", "null"]} for number in range(count)}
+        wanted = read_parameter_types(json.dumps({"properties": properties, "required": [*properties]}))
+        text = json.dumps({"text": "x" * 500 * count})
+        assert len(coerce(text, wanted).coercions) == count
+        return cpu_seconds(lambda: coerce(text, wanted))
+
+    for each in any_round():
+        with each:
+            assert seconds(3_000) < 40 * max(seconds(300), 1e-3)
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, '{"anyOf": [], "required": ["must"]}'])
