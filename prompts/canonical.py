@@ -45,8 +45,8 @@ def refuse_constant(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=refuse_constant)
-# In front of a command, where it is the folder that the command would run in anyway.
-_FOLDER = re.compile(r"cd [^\s\"'`$;&|<>*?(){}\[\]!#]{1,1024} && ")
+# In front of a command: the folder that it is to run in.
+_FOLDER = re.compile(r"cd ([^\s\"'`$;&|<>*?(){}\[\]!#]{1,1024}) && ")
 # The key keeps a number apart from a string. Only an object made to look like one could be taken for it.
 _ENCODER = json.JSONEncoder(
     ensure_ascii=False,
@@ -66,25 +66,46 @@ def canonical(arguments: str) -> str | None:
     return _one_text(arguments, dict)
 
 
-def sent_back(arguments: str, parameters: str | None = None) -> str | None:
+def sent_back(arguments: str, properties: Members | None = None, folder: str | None = None) -> str | None:
     """`canonical`, without what clients change in a call before they run it and send it back with its result.
 
-    Claude Code takes white space off the ends of lines, and `cd FOLDER && ` off the beginning of a command that runs in
-    that folder anyway. A `null` is what was left out.
-    With `parameters`, the JSON Schema of the tool, members that a model left out stand there with their `default`: a
+    Claude Code takes white space off the ends of lines. A `null` is what was left out.
+    With the `properties` of the tool's schema, members that a model left out stand there with their `default`: a
     client that reads arguments by a schema of Zod's, as Claude Code does, runs the call with those and sends them back.
+    With a `folder`, `cd FOLDER && ` is taken off the beginning of the command, as Claude Code does in that folder.
     """
-    if parameters is None:
-        return _one_text(arguments, _tidied)
 
-    def filled(members: Members) -> Members:
-        match _DECODER.decode(parameters):
-            case {"properties": dict(properties)}:
-                return _tidied(_with_defaults(members, properties))
-            case _:
-                return _tidied(members)
+    def changed(members: Members) -> Members:
+        return _tidied(members if properties is None else _with_defaults(members, properties), folder)
 
-    return _one_text(arguments, filled)
+    return _one_text(arguments, changed)
+
+
+def properties_of(parameters: str) -> Members:
+    """The schema of each parameter in a JSON Schema; none if it cannot be read."""
+    match _decoded(parameters):
+        case {"properties": dict(properties)}:
+            return properties
+        case _:
+            return {}
+
+
+def folder_of(arguments: str) -> str | None:
+    """The folder to which the command in `arguments` changes first, if it does."""
+    if '"cd ' not in arguments:
+        return None
+    match _decoded(arguments):
+        case {"command": str(command)} if found := _FOLDER.match(command):
+            return found[1]
+        case _:
+            return None
+
+
+def _decoded(text: str) -> object:
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _one_text(arguments: str, change: Callable[[Members], Members]) -> str | None:
@@ -110,18 +131,18 @@ def _filled(value: object, schema: object) -> object:
             return value
 
 
-def _tidied(members: Members) -> Members:
+def _tidied(members: Members, folder: str | None) -> Members:
     return {
-        name: _tidied_text(name, value) if isinstance(value, str) else value
+        name: _tidied_text(value, f"cd {folder} && " if name == "command" and folder else "")
+        if isinstance(value, str)
+        else value
         for name, value in members.items()
         if value is not None
     }
 
 
-def _tidied_text(name: str, text: str) -> str:
-    lines = "\n".join(line.rstrip() for line in text.split("\n"))
-    folder = _FOLDER.match(lines) if name == "command" else None
-    return lines if folder is None else lines[folder.end() :]
+def _tidied_text(text: str, beginning: str) -> str:
+    return "\n".join(line.rstrip() for line in text.split("\n")).removeprefix(beginning)
 
 
 def leaves(arguments: str) -> Iterator[object]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from hashlib import blake2b
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Literal
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from msgspec import Struct
 from parser import ToolRegistry
 
 from .beginnings import Beginnings, Begun
-from .canonical import sent_back
+from .canonical import Members, folder_of, properties_of, sent_back
 from .conversation import harmless, in_call_order, is_blank, merged, past_call, text_length
 from .deferred import Deferred
 from .escape import escape, normalise_newlines
@@ -50,6 +50,8 @@ _DIGEST_SIZE = 16
 _MOST_BYTES = 4 * 2**20
 # Between the texts of one answer: Chat has one text for all of them, and sets them apart so.
 _GAP = "\n\n"
+# Of the folders to which the calls of one answer change: a client is in one of them, and most answers have one.
+_FOLDERS = 4
 
 
 class OwnLine(Enum):
@@ -208,21 +210,31 @@ def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolR
     """Each `meaning_of_answer` that an answer may have when its client sends it back.
 
     Some clients leave out the text beside calls. Others write into a call the defaults that its tool declares for what
-    the model left out, and run it with them. The calls are known by their ids, and what the model said of them holds.
+    the model left out, or leave out the change to the folder that they are in, and run it so. The calls are known by
+    their ids, and what the model said of them holds.
     """
     calls = [entry for entry in entries if isinstance(entry, PastCall)]
-    declared = [tool for call in calls if (tool := tools.match(call.name)) is not None]
-    schemas = {tool.name: tool.parameters for tool in declared if tool.parameters and '"default"' in tool.parameters}
-    forms = [entries, calls] if 0 < len(calls) < len(entries) else [entries]
-    return frozenset([_meaning(form, filled) for form in forms for filled in ([{}, schemas] if schemas else [{}])])
+    declared = {call.name: tool.parameters for call in calls if (tool := tools.match(call.name)) is not None}
+    filled = {name: properties_of(text) for name, text in declared.items() if text and '"default"' in text}
+    folders = dict.fromkeys(folder for call in calls if (folder := folder_of(call.arguments)) is not None)
+    return frozenset(
+        [
+            _meaning(form, properties, folder)
+            for form in ([entries, calls] if 0 < len(calls) < len(entries) else [entries])
+            for properties in ([{}, filled] if filled else [{}])
+            for folder in [None, *islice(folders, _FOLDERS)]
+        ]
+    )
 
 
-def _meaning(entries: Sequence[AssistantText | PastCall], schemas: Mapping[str, str]) -> bytes:
-    """`schemas`: the parameters of tools whose calls are taken with their defaults."""
+def _meaning(
+    entries: Sequence[AssistantText | PastCall], filled: Mapping[str, Members], folder: str | None = None
+) -> bytes:
+    """`filled`: by the names of tools, the parameters whose defaults their calls are taken with."""
     fields: list[str] = []
     for entry in entries:
         if isinstance(entry, PastCall):
-            value = sent_back(entry.arguments, schemas.get(entry.name))
+            value = sent_back(entry.arguments, filled.get(entry.name), folder)
             arguments = ("text", normalise_newlines(entry.arguments).strip()) if value is None else ("json", value)
             fields += (entry.call_id, entry.name, *arguments)
     told = _told(entry.text for entry in entries if isinstance(entry, AssistantText))

@@ -495,6 +495,28 @@ def test_an_answer_may_come_back_without_the_text_beside_its_calls_and_with_defa
     assert (meaning_of_answer(back) in meanings_of_answer([LOOK, READ], LIMITED)) is is_same
 
 
+def command(text: str, number: int = 1) -> PastCall:
+    return PastCall(f"call_{number}", "bash", json.dumps({"command": text}))
+
+
+@pytest.mark.parametrize(
+    ("written", "back", "is_same"),
+    [
+        (["cd /a && ls"], ["ls"], True),
+        (["cd /a && ls", "cd /b && ls"], ["ls", "cd /b && ls"], True),
+        (["cd /a && ls", "cd /b && ls"], ["cd /a && ls", "ls"], True),
+        (["cd /a && ls"], ["cd /b && ls"], False),
+        (["ls"], ["cd /a && ls"], False),
+        (["cd /a && ls", "cd /b && ls"], ["ls", "ls"], False),
+    ],
+)
+def test_a_command_may_come_back_without_the_change_to_the_one_folder_that_its_client_is_in(
+    written: list[str], back: list[str], is_same: bool
+) -> None:
+    answers = [[command(text, number) for number, text in enumerate(texts)] for texts in (written, back)]
+    assert (meaning_of_answer(answers[1]) in meanings_of_answer(answers[0], LIMITED)) is is_same
+
+
 @given(st.lists(TEXTS.map(AssistantText), max_size=3))
 def test_an_answer_without_calls_comes_back_in_one_way(entries: list[Said]) -> None:
     assert meanings_of_answer(entries, LIMITED) == {meaning_of_answer(entries)}
