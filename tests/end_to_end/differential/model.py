@@ -25,6 +25,8 @@ TOOLS: Mapping[str, Mapping[str, Any]] = {
 QUOTED = '<tool_call>{"name": "read_note", "arguments": {"path": "quoted.md"}}</tool_call>'
 # What models write behind a call, and nobody is shown.
 MADE_UP = "[tool:call_9] made up"
+# A request without tools reads those of its lane, and this.
+FORBIDS = "No tool can be called in this turn"
 
 
 @dataclass(eq=False)
@@ -89,7 +91,7 @@ class Upstream:
         request.called.set()
         if request.reply is not None and len(request.asked) == 1:
             return request.reply
-        reply = Script(request.shown, seen).reply()
+        reply = Script(request.shown, seen, calls=FORBIDS not in json.dumps(body["input"][-1])).reply()
         if isinstance(reply, Refusal):
             request.refused = True
             return reply
@@ -139,7 +141,7 @@ class Script:
     `wanted` is the same history as its client has it, in which guidance and calls stand alike in both modes.
     """
 
-    def __init__(self, wanted: ShownHistory, seen: ShownHistory) -> None:
+    def __init__(self, wanted: ShownHistory, seen: ShownHistory, *, calls: bool) -> None:
         ids: dict[str | None, int] = {None: 0}
         everything = [one for one in seen.said if one.kind != "developer"]
         facts = [
@@ -147,7 +149,7 @@ class Script:
             for one in everything
         ]
         self._seen = seen
-        self._key = key_of(seen.head)
+        self._key = key_of(seen.head) if calls else None
         self._json = "# Form of the answer" in seen.head
         self.digest = sha256(json.dumps([facts, seen.again, self._key is None, self._json]).encode()).hexdigest()
         self._random = random.Random(self.digest)  # noqa: S311 -- no secret
