@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -253,6 +253,13 @@ def coerce(arguments: str, wanted: ParameterTypes) -> Coerced:
     done: list[Coercion] = []
     text = _completed(_fitted(arguments[start:end], wanted, done), wanted, done)
     return Coerced(arguments[:start] + text + arguments[end:], tuple(done)) if done else Coerced(arguments)
+
+
+def readings(text: str, wanted: ParameterTypes) -> Iterator[Coerced]:
+    """`text` as it stands, and then coerced, if that changes it: whoever takes the first that fits changes no other."""
+    yield Coerced(text)
+    if (coerced := coerce(text, wanted)).coercions:
+        yield coerced
 
 
 def _fitted(value: str, wanted: ParameterTypes, done: list[Coercion]) -> str:

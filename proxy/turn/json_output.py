@@ -12,7 +12,7 @@ from msgspec import Struct
 from prompts import unescape_json
 
 from ..contracts import AnswerMessageEnded, AnswerText, OutputFormat, ToolCallStarted, TurnEvent
-from ..schema.coercion import Coerced, coerce, read_parameter_types
+from ..schema.coercion import read_parameter_types, readings
 from ..schema.declared import declared_schema, misfit
 from .outlet import text_of
 from .reason import Reason
@@ -32,8 +32,7 @@ class JsonOutput:
     """What `wanted` asks of an answer's text. Raises `RequestError` when its schema is none."""
 
     def __init__(self, wanted: OutputFormat, report: TurnReport) -> None:
-        self._report = report
-        self._wanted = wanted
+        self._report, self._wanted = report, wanted
         self._schema = None
         if wanted.schema is not None:
             of, code = f"response_format '{wanted.name or 'json_schema'}'", "invalid_json_schema"
@@ -42,13 +41,14 @@ class JsonOutput:
             )
 
     def read(self, answer: str, *, alone: bool = False) -> str | Unfit:
-        """The JSON text in `answer`, made to fit as the arguments of a call are, or why none fits.
+        """The JSON text in `answer`, made to fit as the arguments of a call are if it does not, or why none fits.
 
         `alone`: nothing but blanks stands round it, and nothing of it may change but escaped tags.
         """
         unfit = Unfit("it is not one JSON value")
-        for candidate in dict.fromkeys([answer.strip()] if alone else _candidates(answer)):
-            fitted = Coerced(candidate) if alone else coerce(candidate, read_parameter_types(self._wanted.schema or ""))
+        types = read_parameter_types("" if alone else self._wanted.schema or "")
+        places = dict.fromkeys([answer.strip()] if alone else _candidates(answer))
+        for fitted in (reading for place in places for reading in readings(place, types)):
             text = unescape_json(fitted.arguments)
             try:
                 value = orjson.loads(text)

@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parser.json_scan import MAX_DEPTH
-from proxy.schema.coercion import MAX_SCHEMA_DEPTH, Coerced, Coercion, Doubtful, coerce, fit, read_parameter_types
+from proxy.schema.coercion import (
+    MAX_SCHEMA_DEPTH,
+    Coerced,
+    Coercion,
+    Doubtful,
+    coerce,
+    fit,
+    read_parameter_types,
+    readings,
+)
 from tests.support.cpu_time import any_round, cpu_seconds
 
 SCHEMA = json.dumps(
@@ -247,6 +256,14 @@ def test_an_optional_object_that_is_empty_is_left_out_rather_than_filled() -> No
         json.dumps({"properties": {"in": {"type": "object", "properties": OPTIONAL, "required": ["limit"]}}})
     )
     assert coerce('{"in": {}}', wanted) == Coerced("{}", (Coercion.EMPTY,))
+
+
+@pytest.mark.parametrize(
+    ("text", "coerced"), [('{"n": "5"}', ['{"n": 5}']), ('{"n": 5}', []), ("no JSON", []), ('{"n": "five"}', [])]
+)
+def test_a_text_is_read_as_it_stands_before_it_is_changed(text: str, coerced: list[str]) -> None:
+    wanted = read_parameter_types('{"properties": {"n": {"type": "integer"}}}')
+    assert [each.arguments for each in readings(text, wanted)] == [text, *coerced]
 
 
 def test_a_schema_is_read_once() -> None:
