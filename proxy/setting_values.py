@@ -45,7 +45,8 @@ def byte_size(text: str) -> int:
 
 def size_text(size: int) -> str:
     """A text of which `byte_size` makes `size`, as short as can be: `16MiB`, `500k`."""
-    return next(f"{size // many}{unit}" for unit, many in UNITS.items() if size % many == 0)
+    # Nought could have any of the units.
+    return next(f"{size // many}{unit}" for unit, many in UNITS.items() if max(size, 1) % many == 0)
 
 
 def codex_size(text: str) -> int:

@@ -17,7 +17,8 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "text"), [(7, "7"), (64 << 20, "64MiB"), (1536 << 20, "1536MiB"), (2000, "2k"), (1 << 10, "1KiB")]
+    ("size", "text"),
+    [(0, "0"), (7, "7"), (64 << 20, "64MiB"), (1536 << 20, "1536MiB"), (2000, "2k"), (1 << 10, "1KiB")],
 )
 def test_a_size_is_shown_as_it_is_written(size: int, text: str) -> None:
     assert size_text(size) == text
