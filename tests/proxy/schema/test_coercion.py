@@ -361,7 +361,8 @@ def test_time_grows_with_the_length_alone(unit: str) -> None:
 @pytest.mark.growth
 def test_so_it_does_with_the_number_of_members_that_are_null() -> None:
     def seconds(count: int) -> float:
-        properties = {"text": {}} | {f"n{number}": {"type": ["string", "null"]} for number in range(count)}
+        properties: dict[str, object] = {"text": {}}
+        properties |= {f"n{number}": {"type": ["string", "null"]} for number in range(count)}
         wanted = read_parameter_types(json.dumps({"properties": properties, "required": [*properties]}))
         text = json.dumps({"text": "x" * 500 * count})
         assert len(coerce(text, wanted).coercions) == count
