@@ -41,7 +41,7 @@ from .grounds import Grounds
 from .items import Item, OwnLine, meaning_of_answer, meanings_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word, was_sent
 from .outline import Outline, characters_sent, outline_of
-from .passages import already_offered, no_longer_offered, no_result, nothing_said
+from .passages import already_offered, no_longer_offered, no_result, no_tools, nothing_said
 from .profiles import FRONTIER, PROFILES, SMALL, ModelRule, PromptProfile
 from .quotation import BLOCK, CONTEXT, CallWords, Place, SentWords
 from .recent import RecentlyMade
@@ -148,6 +148,7 @@ __all__ = [
     "newest_results",
     "no_longer_offered",
     "no_result",
+    "no_tools",
     "normalise_newlines",
     "nothing_said",
     "offered_tools",

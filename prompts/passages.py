@@ -48,6 +48,11 @@ def line(name: str, /, form: str = "", **values: str) -> str:
     return _LINES[name].substitute(values, open=OPEN_TAG, close=CLOSE_TAG, form=form)
 
 
+def no_tools() -> str:
+    """The line of a turn that may call none of the tools that the model sees."""
+    return line("no_tools")
+
+
 def already_offered(names: Sequence[str]) -> str:
     """The result of a search that has found what is on offer anyway."""
     return line("already_offered", names=", ".join(names))

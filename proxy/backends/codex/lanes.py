@@ -19,7 +19,7 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from prompts import Item, OwnLine, Part, Text
+from prompts import Item, OwnLine, Part, Text, no_tools
 
 from ...contracts import Prompt, Usage
 from .errors import MAX_INPUT, too_long
@@ -88,6 +88,8 @@ class HeldThread(Struct, eq=False):
         reminds = self._reminds(prompt)
         ours = [item for item in prompt.items[len(prompt.said) :] if reminds or item.ours is not OwnLine.REMINDER]
         newest = [part for item in (*new[asked:], *ours) for part in item.parts]
+        if self._offers_more(prompt):
+            newest.append(Text(no_tools()))
         # What stands in the thread has no such limit.
         if (characters := sum(len(part.text) for part in newest if isinstance(part, Text))) > MAX_INPUT:
             raise too_long(characters)
@@ -100,6 +102,13 @@ class HeldThread(Struct, eq=False):
             return False
         behind = self.characters + weight(said[self.count :]) - (self.reminded_at or 0)
         return self.reminded_at is None or behind >= REMINDED_FOR
+
+    def _offers_more(self, prompt: Prompt) -> bool:
+        """Whether the model sees tools here that the prompt has not, and no line of the prompt says so."""
+        if not prompt.toolless or OwnLine.NO_TOOLS in [item.ours for item in prompt.items[len(prompt.said) :]]:
+            return False
+        *_, outputs = self.identity
+        return self.identity != identity(prompt, outputs=outputs)
 
     def hold(self, prompt: Prompt, answers: frozenset[bytes], usage: Usage, turn_id: str | None = None) -> None:
         """It holds the prompt's conversation now, and the answer of the turn of this id, which may come back with any
@@ -176,7 +185,7 @@ class Lanes(Struct):
         items = prompt.said
         wanted = identity(prompt, outputs=outputs)
         # A request without tools may find some. Clients sum up a conversation, the longest that they have, by such a
-        # request, and it ends in a line of ours that forbids calls.
+        # request, and what is said then ends in a line of ours that forbids calls.
         toolless = prompt.toolless
         alike = [lane for lane in self._idle if lane.identity == wanted or (toolless and lane.bare == wanted)]
         # Something must be old, and something unanswered, or codex would have nothing to answer.

@@ -313,6 +313,19 @@ def test_a_request_without_tools_goes_on_behind_the_calls_of_its_conversation() 
     assert "No tool can be called in this turn" in said
 
 
+def test_a_request_without_tools_forbids_calls_only_where_its_lane_offers_some() -> None:
+    """Nobody has called one yet, so nothing else says it."""
+    summing = summed_up(user("Hello."), AssistantText("Hi."), user("Sum it up."))
+    for first, forbids in ((prompt(user("Hello.")), True), (summed_up(user("Hello.")), False)):
+        lanes = Lanes(LaneBounds())
+        lanes.keep(lane(first, [AssistantText("Hi.")]), 0)
+        found = lanes.take(summing)
+        assert found is not None
+        said = [part.text for part in found.say(summing).newest if isinstance(part, Text)]
+        assert said[0] == "Sum it up."
+        assert ("No tool can be called in this turn: answer in plain text." in said) is forbids
+
+
 def test_a_conversation_with_tools_goes_on_behind_one_request_without_them() -> None:
     loop = (user("Read it."), read("call_1"), result("call_1"))
     lanes = Lanes(LaneBounds())
