@@ -45,7 +45,7 @@ def byte_size(text: str) -> int:
 
 def size_text(size: int) -> str:
     """A text of which `byte_size` makes `size`, as short as can be: `16MiB`, `500k`."""
-    # Nought could have any of the units.
+    # Zero is a multiple of every unit.
     return next(f"{size // many}{unit}" for unit, many in UNITS.items() if max(size, 1) % many == 0)
 
 

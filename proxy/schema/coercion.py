@@ -81,7 +81,7 @@ class Coercion(StrEnum):
     NULL = "dropped_null"
     EMPTY = "dropped_empty"
     LEFT_OUT = "added_null"
-    """The only one that says no more than the model wrote: a conversation goes on from the model's own words."""
+    """This one means the same as what the model wrote, so its conversation goes on from that."""
     LIFTED = "lifted_member"
     REMARK = "dropped_remark"
 
@@ -95,8 +95,8 @@ class ParameterTypes(Struct, frozen=True):
     types: frozenset[str] = frozenset()
     members: Mapping[str, ParameterTypes] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
-    # What of `required` is null if it is left out, in the order of the schema: strict tools have no other optional
-    # members, and nothing else can be meant by it.
+    # Required members that become null if they are left out, in the order of the schema. A strict tool has no other way
+    # to say that a member is optional.
     or_null: tuple[str, ...] = ()
     items: ParameterTypes | None = None
     # Of null, "", {} and [], each as written without blanks, those that nobody can mean there.
@@ -197,7 +197,7 @@ def _or_null(value: dict[str, object]) -> dict[str, object]:
 
 
 def _is_null_left_out(value: object) -> bool:
-    """Whether null plainly may stand where this schema is asked for, and no other value is meant by none."""
+    """Whether null plainly fits the schema `value`, and a missing member means no other value, as a default."""
     if not isinstance(value, dict) or value.get("default") is not None:
         return False
     types, ways = value.get("type"), value.get("anyOf")
