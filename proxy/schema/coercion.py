@@ -304,7 +304,8 @@ def _with_members(text: str, members: Iterable[tuple[str, str]]) -> str:
     """An object with more members behind its others."""
     before = text.rstrip(BLANKS)[:-1]
     comma = "" if before.rstrip(BLANKS) == "{" else ", "
-    return f"{before}{comma}{', '.join(f'{json.dumps(key, ensure_ascii=False)}: {value}' for key, value in members)}}}"
+    more = ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {value}" for key, value in members)
+    return f"{before}{comma}{more}}}"
 
 
 def _without_blanks(value: str) -> str:
