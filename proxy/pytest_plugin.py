@@ -217,7 +217,7 @@ def _recorder(folder: Path, use: _Folder, config: pytest.Config) -> Iterator[str
 def _patterns(config: pytest.Config) -> Iterator[str]:
     """A text alone would be read letter by letter, and a compiled pattern would hide nothing."""
     for found in config.hook.pytest_tagcall_redact(config=config):
-        patterns = list(found)
+        patterns = list(found) if isinstance(found, Iterable) else [found]
         if isinstance(found, str) or not all(isinstance(pattern, str) for pattern in patterns):
             wanted = "let it return a list of texts, each a regular expression"
             pytest.fail(f"pytest_tagcall_redact returned {found!r}: {wanted}.", pytrace=False)

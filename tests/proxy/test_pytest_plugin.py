@@ -132,7 +132,7 @@ async def test_a_project_records_once_and_replays_without_codex(sample: SamplePr
     assert answer.read_text("utf-8").endswith("[assistant]\nThere is garlic in the north bed of the garden.\n")
 
 
-@pytest.mark.parametrize("returned", ["'ACME'", "[re.compile('ACME')]"])
+@pytest.mark.parametrize("returned", ["'ACME'", "re.compile('ACME')", "[re.compile('ACME')]"])
 async def test_what_is_no_list_of_texts_hides_nothing_and_is_told_before_anything_is_recorded(
     returned: str, sample: SampleProject, model: ScriptedModel
 ) -> None:
