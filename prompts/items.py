@@ -14,8 +14,9 @@ item without something to see: blank texts and messages are left out, and a resu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from itertools import groupby, islice
 from typing import Literal
@@ -203,7 +204,8 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
     has one text beside its calls. So blank lines in it count as one, for that is what stands between two messages.
     Empty where nothing was said, as such an answer is no item.
     """
-    return _meaning(entries, {})
+    calls = (entry for entry in entries if isinstance(entry, PastCall))
+    return _meaning(_told_in(entries), (field for call in calls for field in _fields(call)))
 
 
 def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolRegistry) -> frozenset[bytes]:
@@ -216,29 +218,43 @@ def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolR
     calls = [entry for entry in entries if isinstance(entry, PastCall)]
     declared = {call.name: tool.parameters for call in calls if (tool := tools.match(call.name)) is not None}
     filled = {name: properties_of(text) for name, text in declared.items() if text and '"default"' in text}
-    folders = dict.fromkeys(folder for call in calls if (folder := folder_of(call.arguments)) is not None)
+    folders = [folder_of(call.arguments) for call in calls]
+
+    @cache  # a call may be long, and most of it is the same in each form of the answer
+    def fields(place: int, folder: str | None, with_defaults: bool) -> tuple[str, ...]:
+        call = calls[place]
+        return _fields(call, filled[call.name] if with_defaults else None, folder)
+
+    def written(folder: str | None, with_defaults: bool) -> Iterator[str]:
+        for place, call in enumerate(calls):
+            its = folder if folders[place] == folder else None
+            yield from fields(place, its, with_defaults and call.name in filled)
+
+    told = _told_in(entries)
     return frozenset(
         [
-            _meaning(form, properties, folder)
-            for form in ([entries, calls] if 0 < len(calls) < len(entries) else [entries])
-            for properties in ([{}, filled] if filled else [{}])
-            for folder in [None, *islice(folders, _FOLDERS)]
+            _meaning(text, written(folder, with_defaults))
+            for text in ({told, ""} if calls else {told})
+            for with_defaults in {False, bool(filled)}
+            for folder in [None, *islice(dict.fromkeys(filter(None, folders)), _FOLDERS)]
         ]
     )
 
 
-def _meaning(
-    entries: Sequence[AssistantText | PastCall], filled: Mapping[str, Members], folder: str | None = None
-) -> bytes:
-    """`filled`: by the names of tools, the parameters whose defaults their calls are taken with."""
-    fields: list[str] = []
-    for entry in entries:
-        if isinstance(entry, PastCall):
-            value = sent_back(entry.arguments, filled.get(entry.name), folder)
-            arguments = ("text", normalise_newlines(entry.arguments).strip()) if value is None else ("json", value)
-            fields += (entry.call_id, entry.name, *arguments)
-    told = _told(entry.text for entry in entries if isinstance(entry, AssistantText))
-    return _digest("assistant", told, *fields) if told or fields else b""
+def _told_in(entries: Iterable[AssistantText | PastCall]) -> str:
+    return _told(entry.text for entry in entries if isinstance(entry, AssistantText))
+
+
+def _fields(call: PastCall, properties: Members | None = None, folder: str | None = None) -> tuple[str, ...]:
+    """What counts of a call; `properties` and `folder` as in `sent_back`."""
+    value = sent_back(call.arguments, properties, folder)
+    arguments = ("text", normalise_newlines(call.arguments).strip()) if value is None else ("json", value)
+    return (call.call_id, call.name, *arguments)
+
+
+def _meaning(told: str, fields: Iterable[str]) -> bytes:
+    called = [*fields]
+    return _digest("assistant", told, *called) if told or called else b""
 
 
 def _said(parts: Iterable[Part]) -> list[Part]:
