@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hypothesis import strategies as st
+
 from parser import (
     AnswerParser,
     CallCompleted,
@@ -18,6 +20,10 @@ from parser import (
     StrayCloser,
     Tier,
 )
+from parser.placeholders import is_placeholder
+
+# Of tools: a placeholder is the name of none.
+NAMES = st.text(min_size=1).filter(lambda name: bool(name.strip()) and not is_placeholder(name))
 
 
 def read(pieces: Iterable[str], parser: SentinelParser | AnswerParser | None = None) -> list[ParserEvent]:

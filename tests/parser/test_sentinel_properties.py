@@ -22,7 +22,7 @@ from parser import (
 from parser.body import MAX_OPENING_CHARS, MAX_TAIL_CHARS
 from parser.prose import MAX_HELD_BLANK
 from parser.sentinel import MAX_PIECE
-from tests.parser.reading import arguments_told, completed, cut, merged, outside, read, received
+from tests.parser.reading import NAMES, arguments_told, completed, cut, merged, outside, read, received
 from tests.support.cpu_time import any_round, cpu_seconds
 
 CALL = '{"name": "read_note", "arguments": {"path": "a.md"}}'
@@ -116,7 +116,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-NAMES = st.text(min_size=1).filter(lambda name: bool(name.strip()))
 
 
 @given(NAMES, st.dictionaries(st.text(), JSON, max_size=4), st.booleans(), st.none() | st.text(), st.integers(0, 9))
