@@ -15,7 +15,7 @@ from .deferred import Deferred
 from .escape import escape, normalise_newlines
 from .items import Item, OwnLine, conversation_items
 from .outline import outline_of
-from .passages import call_form, line
+from .passages import call_form, line, no_tools
 from .profiles import PromptProfile
 from .repair import after_named_results, request_told
 from .tool_block import front_tools, json_passage, notation, offer, offered_tools
@@ -164,7 +164,7 @@ def _closing_lines(
     """
     if not len(tools):
         if PastCall in outline_of(transcript.entries).kinds and not (alone and fault):
-            yield OwnLine.NO_TOOLS, line("no_tools")
+            yield OwnLine.NO_TOOLS, no_tools()
     elif choice.mode is ChoiceMode.REQUIRED:
         names = ", ".join(escape(tool.name) for tool in tools)
         demand = "required" if choice.names is None else "required_name" if len(tools) == 1 else "required_names"

@@ -82,7 +82,7 @@ def takes_results_as_users_only(settings: BackendSettings) -> None:
         raise UsageError("--results-as tool is for codex", f"leave it out with --backend {settings.backend}")
 
 
-def takes_no_key(settings: BackendSettings) -> None:
+def refuse_key(settings: BackendSettings) -> None:
     """For app-servers, which log in by themselves. Raises `UsageError`."""
     for flag, given in (("--backend-key", settings.backend_key), ("--backend-key-file", settings.backend_key_file)):
         if given is not None:

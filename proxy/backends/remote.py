@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..contracts import TextBackend
 from ..errors import UsageError
-from .kind import BackendKind, BackendSettings, Finding, takes_no_key
+from .kind import BackendKind, BackendSettings, Finding, refuse_key
 
 if TYPE_CHECKING:
     from .codex import LaneBounds
@@ -53,7 +53,7 @@ def remote_backend(
 def _make(settings: BackendSettings) -> TextBackend:
     from .codex import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
 
-    takes_no_key(settings)
+    refuse_key(settings)
     return remote_backend(
         settings.backend,
         models=settings.model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...contracts import TextBackend
-from ..kind import BackendKind, BackendSettings, Finding, takes_no_key
+from ..kind import BackendKind, BackendSettings, Finding, refuse_key
 
 
 def _make(settings: BackendSettings) -> TextBackend:
@@ -13,7 +13,7 @@ def _make(settings: BackendSettings) -> TextBackend:
     from .item_kinds import allowed_items  # noqa: PLC0415 -- likewise
     from .options import lane_bounds, read_base_instructions  # noqa: PLC0415 -- likewise
 
-    takes_no_key(settings)
+    refuse_key(settings)
     return codex_backend(
         home=settings.codex_home,
         program=settings.codex,
