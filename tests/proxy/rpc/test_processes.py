@@ -20,7 +20,11 @@ def told(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_both_ways_tell_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()", "a) b", "", "\xfc"], stdin=subprocess.PIPE)
+    argv = [sys.executable, "-c", "print('here', flush=True), input()", "a) b", "", "\xfc"]
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    # The system has no command to tell for the moment in which it puts the program in place.
+    assert child.stdout.readline() == b"here\n"
     found = find_process(child.pid)
     monkeypatch.setattr("proxy.rpc.processes.TOLD_IN", None)
     other = find_process(child.pid)
