@@ -129,9 +129,9 @@ def lines_for(plugin: Plugin, url: str, key: str, model: str | None) -> Iterator
         yield f"{page} says more."
 
 
-def page_names() -> list[str]:
-    """The plugins as `setup --plugin` takes them."""
-    return [plugin.page.removesuffix(".md") for plugin in PLUGINS if plugin.page != ANY]
+def named_plugins() -> dict[str, Plugin]:
+    """By name, as `setup --plugin` takes it, each plugin that has a page."""
+    return {plugin.page.removesuffix(".md"): plugin for plugin in PLUGINS if plugin.page != ANY}
 
 
 def what_it_lacks(plugin: Plugin, model: str | None) -> str | None:

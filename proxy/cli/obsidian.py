@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from ..advice import command
-from ..plugins import GOOD_NAME, chatgpt_md_lacks, page_names
+from ..plugins import GOOD_NAME, chatgpt_md_lacks, named_plugins
 from ..server import EVERYWHERE
 from ..settings import Settings
 from ..wire.models import is_pattern, model_behind
@@ -56,7 +56,7 @@ def client_settings(url: str, settings: Settings) -> str:
                  {RESPONSES_MODELS}*: by the Responses API, any other, also gpt-6*: by Chat Completions.
                  Both have tools{aliases}
 {advice}
-  In other plugins: {command("setup --plugin NAME")} with one of {", ".join(page_names())}
+  In other plugins: {command("setup --plugin NAME")} with one of {", ".join(named_plugins())}
   In any OpenAI SDK: base_url="{url}"
   In Claude Code: ANTHROPIC_BASE_URL={url.removesuffix("/v1")}, ANTHROPIC_AUTH_TOKEN: the same API key
     {_claude(settings)}

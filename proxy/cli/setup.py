@@ -17,7 +17,7 @@ from ..backends import Finding, find_kind
 from ..backends.codex import not_logged_in
 from ..contracts import AnswerText, TextBackend, TurnFailed, TurnRequest
 from ..errors import UsageError
-from ..plugins import ANY, GOOD_NAME, PLUGINS, Plugin, lines_for
+from ..plugins import GOOD_NAME, PLUGINS, Plugin, lines_for, named_plugins
 from ..server import base_url, turn_options
 from ..settings import SETTINGS, Settings
 from ..trial import PATIENCE, TOO_LATE
@@ -144,23 +144,23 @@ async def _answer(backend: TextBackend, settings: Settings, model: str) -> bool:
     return True
 
 
-def _choose(name: str | None, plugins: Sequence[Plugin] = PLUGINS) -> Plugin:
+def _choose(name: str | None) -> Plugin:
     """By its page; asked for by number at a terminal, else the values for any client. Raises `UsageError`."""
     if name is not None:
-        pages = {plugin.page.removesuffix(".md"): plugin for plugin in plugins if plugin.page != ANY}
-        if name not in pages:
-            raise UsageError(f"--plugin must be one of {', '.join(pages)}, not '{name}'.")
-        return pages[name]
+        named = named_plugins()
+        if name not in named:
+            raise UsageError(f"--plugin must be one of {', '.join(named)}, not '{name}'.")
+        return named[name]
     if sys.stdin is None or not sys.stdin.isatty():
-        return plugins[-1]
+        return PLUGINS[-1]
     print("\nWhich plugin shall use it?")
-    for number, plugin in enumerate(plugins, 1):
+    for number, plugin in enumerate(PLUGINS, 1):
         print(f"  {number}  {plugin.name}")
     while True:
         try:
             chosen = input("Number: ").strip()
         except EOFError:  # Ctrl+D: none of them
             print()
-            return plugins[-1]
-        if chosen in map(str, range(1, len(plugins) + 1)):
-            return plugins[int(chosen) - 1]
+            return PLUGINS[-1]
+        if chosen in map(str, range(1, len(PLUGINS) + 1)):
+            return PLUGINS[int(chosen) - 1]
