@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -34,20 +34,21 @@ FAREWELL = 5.0
 SPANS: web.AppKey[TurnSpans | None] = web.AppKey("spans")
 
 
-def add_spans(app: web.Application, provider: str, environ: Mapping[str, str] = os.environ) -> None:
-    """Has the turns of `app` exported, if `environ` asks for it. `provider` is who gives the models, by its name in
-    the conventions. Says so where it is asked for and cannot be.
+def add_spans(app: web.Application, provider: str) -> None:
+    """Has the turns of `app` exported if the environment asks for it, and says so if that cannot be.
+
+    `provider` is who gives the models, by its name in the conventions.
     """
     app[SPANS] = None
-    if not wants_spans(environ):
+    if not wants_spans(os.environ):
         return
-    if (sentence := hindrance(environ)) is not None:
+    if (sentence := hindrance(os.environ)) is not None:
         tell(f"tagcall: {sentence}")
         return
     from .turn_spans import TurnSpans  # noqa: PLC0415 -- an extra, and time that only those pay who ask for it
 
     try:
-        spans = TurnSpans(provider, content=captures_content(environ))
+        spans = TurnSpans(provider, content=captures_content(os.environ))
     except ValueError as error:
         tell(f"tagcall: OpenTelemetry cannot start, so no spans leave ({error}). Correct it, and restart tagcall.")
         return
@@ -70,4 +71,4 @@ def spanned(
     return nullcontext(builder) if spans is None else spans.turn(entry, asked, model, builder)
 
 
-__all__ = ["SPANS", "add_spans", "spanned"]
+__all__ = ["add_spans", "spanned"]
