@@ -202,7 +202,7 @@ def _lone_message(entries: Sequence[Entry]) -> list[Part] | None:
             return None
 
 
-def write_conversation(page: PageWriter, transcript: Transcript, key: str | None = None) -> None:
+def write_conversation(page: PageWriter, transcript: Transcript, key: str | None) -> None:
     """Write all messages; a lone user message stands as it is unless a line in it could be taken for a header."""
     entries = visible(transcript)
     if not entries:

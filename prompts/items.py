@@ -116,9 +116,7 @@ class _Said(Struct, frozen=True):
 _BEGINNINGS: Beginnings[tuple[Entry, ...], _Said] = Beginnings(_MOST_BYTES)
 
 
-def conversation_items(
-    transcript: Transcript, key: str | None = None, *, named_results: bool = False
-) -> tuple[Sequence[Item], int]:
+def conversation_items(transcript: Transcript, key: str | None, *, named_results: bool) -> tuple[Sequence[Item], int]:
     """The messages of `transcript`, and how many characters of text are in them; past calls with `key`, and results
     that name their tool if they are to.
     """

@@ -33,7 +33,7 @@ _LINES = {
 
 
 @lru_cache
-def call_form(key: str | None = None) -> str:
+def call_form(key: str | None) -> str:
     """The form of a call, with placeholders where the model writes its own words."""
     return write_call(FORM_NAME, FORM_ARGUMENTS, key=key)
 

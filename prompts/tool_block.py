@@ -67,7 +67,7 @@ def _unlike(registry: ToolRegistry, name: str) -> str:
     return name
 
 
-def worked_example(registry: ToolRegistry, key: str | None = None) -> str:
+def worked_example(registry: ToolRegistry, key: str | None) -> str:
     """The example, whose tools have names that no tool of `registry` could be meant by."""
     (first, first_arguments), (second, second_arguments) = (
         (_unlike(registry, name), arguments) for name, arguments in _EXAMPLE_CALLS

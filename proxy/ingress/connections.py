@@ -105,7 +105,7 @@ class HttpProtocol(web.RequestHandler):
         return reply
 
 
-def _plain_answer(error: ApiError, head: bytes = b"") -> bytes:
+def _plain_answer(error: ApiError, head: bytes) -> bytes:
     """An error as the bytes of an HTTP answer, where there is no request yet that could be answered.
 
     `head` is what has come of its head.

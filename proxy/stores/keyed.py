@@ -390,7 +390,7 @@ def _is_response(value: dict[str, StoredJson], response_id: str) -> bool:
             return False
 
 
-def _response_record(stored: StoredResponse, reference: Reference | None = None) -> WireObject:
+def _response_record(stored: StoredResponse, reference: Reference | None) -> WireObject:
     """With a reference `input` is missing, not empty: versions that know no histories then find no Response."""
     return {
         "owner": stored.owner,

@@ -126,7 +126,7 @@ class Outlet:
 
     __slots__ = ("_behind", "_kept", "_mask", "_out", "_report", "is_over", "leaving", "left", "reason")
 
-    def __init__(self, report: TurnReport, reason: Reason | None = None, key: str | None = None) -> None:
+    def __init__(self, report: TurnReport, reason: Reason | None, key: str | None) -> None:
         self._report = report
         self.reason = reason
         self.is_over = False

@@ -31,7 +31,7 @@ def text(max_length: int | None = None) -> Shape:
     return lambda holder, name: holder.string(name, max_length=max_length)
 
 
-def whole(minimum: int | None = None, maximum: int | None = None) -> Shape:
+def whole(minimum: int | None, maximum: int | None = None) -> Shape:
     return lambda holder, name: holder.integer(name, minimum=minimum, maximum=maximum)
 
 

@@ -227,7 +227,7 @@ class CodexBackend:
 def codex_backend(
     *,
     home: Path,
-    program: str | None = None,
+    program: str | None,
     upstream: str | None = None,
     builtin_provider: bool = False,
     models: Sequence[str] = (),

@@ -20,7 +20,6 @@ from ...errors import BackendError
 from ...rpc import RpcObject
 from ..answers import BAD_REQUEST, FAILED
 from ..event_queue import EventQueue
-from .item_kinds import HARMLESS
 from .reduction import AttemptFailed, TurnReduction
 
 
@@ -40,11 +39,11 @@ class RunningTurn:
 
     def __init__(
         self,
-        allowed: frozenset[str] = HARMLESS,
-        listener: LineListener | None = None,
-        log_in: str | None = None,
+        allowed: frozenset[str],
+        listener: LineListener | None,
+        log_in: str | None,
         *,
-        outputs: bool = False,
+        outputs: bool,
     ) -> None:
         """`outputs`: results go out as outputs of tools, until that is refused."""
         self.events = EventQueue()

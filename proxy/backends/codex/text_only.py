@@ -17,7 +17,7 @@ from .backend import codex_backend
 from .baseline import refusing_endpoint, without_proxies
 
 
-async def tools_that_reach_the_model(program: str | None, models: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+async def tools_that_reach_the_model(program: str | None, models: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """By model name, the tools in the request that codex would send its service.
 
     One turn a model, in a home of its own, in front of an endpoint on this machine that refuses them all.

@@ -38,7 +38,7 @@ def runs(names: Sequence[str]) -> list[str]:
     return [name if count == 1 else f"{name} x{count}" for name, count in counted]
 
 
-def abridged(lines: Sequence[str], head: int, tail: int = 0) -> list[str]:
+def abridged(lines: Sequence[str], head: int, tail: int) -> list[str]:
     """The first and the last of `lines`, with a note between them on what was left out."""
     left_out = len(lines) - head - tail
     if left_out <= 1:

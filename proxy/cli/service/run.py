@@ -35,7 +35,7 @@ PASSED_ON = re.compile(
 )
 
 
-def run_service(action: str, flags: Sequence[str], settings: Settings, *, start: bool = False) -> int:
+def run_service(action: str, flags: Sequence[str], settings: Settings, *, start: bool) -> int:
     """One action; `flags` are those of `tagcall serve` that make `settings`. Returns the exit status."""
     make = SYSTEMS.get(sys.platform)
     if make is None:

@@ -39,9 +39,7 @@ class PageAccess:
     is the value of a link that opens it once.
     """
 
-    def __init__(
-        self, admission: Admission, keys: KeyRing, *, sees_all: str | None = None, link: str | None = None
-    ) -> None:
+    def __init__(self, admission: Admission, keys: KeyRing, *, sees_all: str | None, link: str | None) -> None:
         self._admission = admission
         self._keys = keys
         self._sees_all = KeyRing(() if sees_all is None else (ApiKey(sees_all),))

@@ -111,7 +111,7 @@ def own_lines(lines: Sequence[str], seen: Sequence[str] = ()) -> LineRule:
     return rule
 
 
-def invented_results(names: Iterable[str], *, named: bool = False) -> LineRule:
+def invented_results(names: Iterable[str], *, named: bool) -> LineRule:
     """`ModelRule.INVENTED_RESULT`: lines behind a call that say what one of the tools `names` returned.
 
     `named`: also as the headers of results do that name their tool.
