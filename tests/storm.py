@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,15 +36,11 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
 
 from parser import write_call
 from proxy.replay.key_placeholder import key_of
-from tests.support.codex_programs import ROOT
 from tests.support.conversation import results_shown
 from tests.support.machine import Machine
-from tests.support.nginx import nginx
-from tests.support.ports import free_port
-from tests.support.redis_server import redis_server
+from tests.support.nginx_site import CONFIGURATION, machines_behind_nginx
 from tests.support.scripted_model import Message, Refusal, Reply, ScriptedModel
 
-CONFIGURATION = (ROOT / "docs/howto/many-machines/nginx.conf").read_text("utf-8")
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
 # Requests of a loop: the last one is answered in words.
@@ -241,23 +237,12 @@ def _key(body: Mapping[str, Any]) -> str | None:
 @asynccontextmanager
 async def site(folder: Path) -> AsyncIterator[tuple[str, list[Machine]]]:
     """The base URL of nginx, and what stands behind it."""
-    configuration, machines = CONFIGURATION, []
-    async with AsyncExitStack() as stack:
-        redis = await stack.enter_async_context(redis_server())
-        model = ScriptedModel()
-        model.choose = answer
-        model.url = str((await stack.enter_async_context(TestServer(model.app))).make_url("/v1"))
-        for name in ("tagcall-1", "tagcall-2"):
-            (folder / name).mkdir()
-            shared = ["--store", redis.url, "--call-key-secret", str(folder / "call-key")]
-            machine = Machine(model, shared, folder / name)
-            await machine.start()
-            stack.push_async_callback(machine.stop)
-            configuration = configuration.replace(f"{name}:8787", f"127.0.0.1:{machine.port}")
-            machines.append(machine)
-        port = free_port()
-        await stack.enter_async_context(nginx(configuration.replace("listen 8787", f"listen 127.0.0.1:{port}"), folder))
-        yield f"http://127.0.0.1:{port}/v1", machines
+    model = ScriptedModel()
+    model.choose = answer
+    async with TestServer(model.app) as server:
+        model.url = str(server.make_url("/v1"))
+        async with machines_behind_nginx(CONFIGURATION, [model, model], folder) as behind:
+            yield behind
 
 
 async def run(loops: int) -> bool:

@@ -17,18 +17,16 @@ from openai import AsyncOpenAI, OpenAIError
 from pytest_aiohttp import AiohttpServer
 
 from parser import write_call
-from tests.support.codex_programs import ROOT
 from tests.support.conversation import results_shown
 from tests.support.machine import Machine
-from tests.support.nginx import nginx, wants_nginx
+from tests.support.nginx import wants_nginx
+from tests.support.nginx_site import CONFIGURATION, machines_behind_nginx
 from tests.support.patience import PATIENCE
-from tests.support.ports import free_port
-from tests.support.redis_server import redis_server, wants_servers
+from tests.support.redis_server import wants_servers
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 
 pytestmark = [*wants_servers, wants_nginx]
 
-CONFIGURATION = (ROOT / "docs/howto/many-machines/nginx.conf").read_text("utf-8")
 TOOLS: list[Any] = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
 # Requests of one loop: three calls and the answer.
@@ -39,7 +37,7 @@ WORKERS = 6
 @dataclass
 class Site:
     url: str
-    machines: tuple[Machine, Machine]
+    machines: list[Machine]
 
     def client(self, **options: Any) -> AsyncOpenAI:
         return AsyncOpenAI(base_url=self.url, api_key="mine", max_retries=0, timeout=PATIENCE, **options)
@@ -61,21 +59,11 @@ async def site(aiohttp_server: AiohttpServer, tmp_path: Path) -> AsyncIterator[O
 
 @asynccontextmanager
 async def opened(configuration: str, serve: AiohttpServer, folder: Path) -> AsyncIterator[Site]:
-    async with redis_server() as redis, AsyncExitStack() as stack:
-        machines = []
-        for name in ("tagcall-1", "tagcall-2"):
-            model = ScriptedModel()
-            model.url = str((await serve(model.app, access_log=None, shutdown_timeout=0.1)).make_url("/v1"))
-            (folder / name).mkdir()
-            shared = ["--store", redis.url, "--call-key-secret", str(folder / "call-key")]
-            machine = Machine(model, shared, folder / name)
-            await machine.start()
-            stack.push_async_callback(machine.stop)
-            configuration = configuration.replace(f"{name}:8787", f"127.0.0.1:{machine.port}")
-            machines.append(machine)
-        port = free_port()
-        await stack.enter_async_context(nginx(configuration.replace("listen 8787", f"listen 127.0.0.1:{port}"), folder))
-        yield Site(f"http://127.0.0.1:{port}/v1", (machines[0], machines[1]))
+    models = [ScriptedModel(), ScriptedModel()]
+    for model in models:
+        model.url = str((await serve(model.app, access_log=None, shutdown_timeout=0.1)).make_url("/v1"))
+    async with machines_behind_nginx(configuration, models, folder) as (url, machines):
+        yield Site(url, machines)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Two servers in this process behind a real nginx, as the how-to sets it up.
+"""Two servers behind a real nginx, as the how-to sets it up: in this process, or two processes that share a Redis.
 
 async with nginx_site(folder) as site:
     await site.post("responses", input="hi")
@@ -6,7 +6,7 @@ async with nginx_site(folder) as site:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,12 @@ from proxy.server import running_server
 from proxy.settings import Settings
 
 from .codex_programs import ROOT
+from .machine import Machine
 from .memory_backend import MemoryBackend
 from .nginx import nginx
 from .ports import free_port
+from .redis_server import redis_server
+from .scripted_model import ScriptedModel
 
 CONFIGURATION = (ROOT / "docs/howto/many-machines/nginx.conf").read_text("utf-8")
 
@@ -60,6 +63,25 @@ async def nginx_site(folder: Path, store: str = "memory") -> AsyncIterator[Nginx
         base = await stack.enter_async_context(listening(configuration, folder))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         yield NginxSite(base, session, backends)
+
+
+@asynccontextmanager
+async def machines_behind_nginx(
+    configuration: str, models: Sequence[ScriptedModel], folder: Path
+) -> AsyncIterator[tuple[str, list[Machine]]]:
+    """The base URL of nginx, and a process in front of each of `models`."""
+    async with redis_server() as redis, AsyncExitStack() as stack:
+        shared = ["--store", redis.url, "--call-key-secret", str(folder / "call-key")]
+        machines = []
+        for number, (name, model) in enumerate(zip(NAMES, models, strict=True), 1):
+            home = folder / f"machine-{number}"
+            home.mkdir()
+            machine = Machine(model, shared, home)
+            await machine.start()
+            stack.push_async_callback(machine.stop)
+            configuration = configuration.replace(name, f"127.0.0.1:{machine.port}")
+            machines.append(machine)
+        yield await stack.enter_async_context(listening(configuration, folder)), machines
 
 
 @asynccontextmanager
