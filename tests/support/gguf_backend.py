@@ -23,6 +23,8 @@ from .parts import text_of_parts
 CUT = -len("_call>")
 # MiB for the prompts of before: with them another set of tools, or a turn without any, costs no other its prefix.
 KEPT_PROMPTS = 512
+# Tokens of a prompt and its answer.
+CONTEXT = 8192
 
 
 class GgufBackend:
@@ -41,15 +43,13 @@ class GgufBackend:
         *,
         threads: int,
         most_tokens: int,
-        context: int = 8192,
-        flat: bool = False,
-        tag_tokens: bool = False,
-        base: str | None = None,
+        flat: bool,
+        tag_tokens: bool,
+        base: str | None,
     ) -> None:
         self._path = path
         self._threads = threads
         self._most_tokens = most_tokens
-        self._context = context
         self._flat = flat
         self._tag_tokens = tag_tokens
         self._base = base
@@ -78,7 +78,7 @@ class GgufBackend:
         wanted.model.path = str(self._path)
         wanted.hostnames = ["127.0.0.1"]
         wanted.port = 0
-        wanted.n_ctx = self._context
+        wanted.n_ctx = CONTEXT
         wanted.n_parallel = 1
         wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = self._threads
         wanted.cache_ram_mib = KEPT_PROMPTS

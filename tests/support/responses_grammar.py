@@ -203,9 +203,9 @@ def _cancelled(event: Event) -> bool:
     return "response" in event and event["response"]["status"] == "cancelled"
 
 
-def check_events(events: Sequence[Event], *, first: int = 0) -> dict[str, Any]:
-    """Holds a whole stream to the grammar; returns its last snapshot. `first` is the first sequence number."""
-    assert [event["sequence_number"] for event in events] == list(range(first, first + len(events)))
+def check_events(events: Sequence[Event]) -> dict[str, Any]:
+    """Holds a whole stream to the grammar; returns its last snapshot."""
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
     types = [event["type"] for event in events]
     for event in events:
         missing = MEMBERS[event["type"]] - event.keys() - ({"error"} if _cancelled(event) else set())

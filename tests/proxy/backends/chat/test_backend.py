@@ -46,9 +46,9 @@ def prompt(model: str = "m", **members: Any) -> Prompt:
     return Prompt(model, "tools", (Text("flat"),), head="tools", items=(Item("user", (Text("hi"),)),), **members)
 
 
-async def code_of(backend: ChatBackend, asked: Prompt | None = None) -> str | None:
+async def code_of(backend: ChatBackend) -> str | None:
     with pytest.raises(BackendError) as caught:
-        await read_turn(backend, asked or prompt())
+        await read_turn(backend, prompt())
     return caught.value.code
 
 

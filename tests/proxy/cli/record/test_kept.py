@@ -46,9 +46,9 @@ def call(prompt: Prompt) -> str:
     return "I will look it up.\n" + write_call("read_note", '{"path": "a.md"}', key=key_of(prompt.developer))
 
 
-async def saved(session: aiohttp.ClientSession, url: str, number: int = 0) -> aiohttp.ClientResponse:
+async def saved(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientResponse:
     async with session.get(url.replace("/v1", "/inspect/turns")) as response:
-        turn = (await response.json())["turns"][number]["id"]
+        turn = (await response.json())["turns"][0]["id"]
     return await session.get(url.replace("/v1", f"/inspect/turns/{turn}/fixture"))
 
 
