@@ -32,6 +32,7 @@ from .ingress.locks import conversation_locks
 from .ingress.state import ACTIVITY, CONVERSATION_LOCKS, STOPPING
 from .offload_threads import OffloadThreads
 from .port_owner import owner_of
+from .setting_values import text_of_file
 from .settings import Settings
 from .stores import make_store
 from .turn import (
@@ -78,19 +79,14 @@ def read_api_keys(settings: Settings) -> tuple[ApiKey, ...]:
     """The keys that are accepted, with their names and limits. Raises `UsageError`."""
     keys = [ApiKey(key) for key in settings.api_key]
     if settings.api_key_file is not None:
+        file = settings.api_key_file
+        text = text_of_file(file, f"The keys in {file}", "name another file with --api-key-file")
         try:
-            lines = settings.api_key_file.read_text("utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"The keys in {settings.api_key_file} cannot be read ({reason_of(error)})",
-                "name another file with --api-key-file",
-            ) from None
-        try:
-            keys += parse_keys(lines)
+            keys += parse_keys(text.splitlines())
         except ValueError as error:
-            raise UsageError(f"The keys in {settings.api_key_file} cannot be used: {error}.") from None
+            raise UsageError(f"The keys in {file} cannot be used: {error}.") from None
         if not keys:
-            raise UsageError(f"{settings.api_key_file} holds no key", "write one into it")
+            raise UsageError(f"{file} holds no key", "write one into it")
     if not keys and not is_loopback(settings.host):
         raise UsageError(
             f"Listening on {settings.host} lets others reach your account",

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .errors import UsageError
+from .errors import UsageError, reason_of
 
 URL = re.compile(r"https?://[^\s/]+")
 SPEED = re.compile(r"fast|recorded|\d+ms")
@@ -140,3 +140,11 @@ def user_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:
         raise UsageError(f"{text} needs your home folder, and there is none: set HOME.") from None
+
+
+def text_of_file(file: Path, subject: str, remedy: str) -> str:
+    """What stands in the file that a setting names, without a mark of its encoding. Raises `UsageError`."""
+    try:
+        return file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{subject} cannot be read ({reason_of(error)})", remedy) from None

@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from .errors import UsageError, reason_of
+from .errors import UsageError
 from .folders import config_folder, moved
 from .near_names import near_name
-from .setting_values import user_path
+from .setting_values import text_of_file, user_path
 from .settings import PREFIX, SETTINGS, Setting, Settings
 
 DEFAULT = "default"
@@ -96,11 +96,9 @@ def _read_file(file: Path) -> Mapping[str, object]:
     """The values in `file`, by the names of the table. Raises `UsageError`."""
     import tomllib  # noqa: PLC0415 -- most have no such file
 
+    text = text_of_file(file, str(file), "name another file with --config, or none with --config none")
     try:
-        document = tomllib.loads(file.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        told = f"{file} cannot be read ({reason_of(error)})"
-        raise UsageError(told, "name another file with --config, or none with --config none") from None
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file} is not TOML: {error}.") from None
     known = {row.name for row in SETTINGS}

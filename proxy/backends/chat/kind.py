@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ...errors import UsageError, reason_of
+from ...errors import UsageError
+from ...setting_values import text_of_file
 from ..kind import BackendKind, BackendSettings, Finding, takes_results_as_users_only
 from .servers import LOCAL_SERVERS
 
@@ -34,15 +35,10 @@ def server_key(settings: BackendSettings) -> str | None:
     """The key that the server wants, if the settings name one. Raises `UsageError`."""
     if settings.backend_key_file is None:
         return settings.backend_key
-    try:
-        key = settings.backend_key_file.read_text("utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"The key in {settings.backend_key_file} cannot be read ({reason_of(error)})",
-            "name another file with --backend-key-file",
-        ) from None
+    file = settings.backend_key_file
+    key = text_of_file(file, f"The key in {file}", "name another file with --backend-key-file").strip()
     if not key or not key.isascii() or not key.isprintable():
-        raise UsageError(f"{settings.backend_key_file} holds no key", "write it into the file, and nothing else")
+        raise UsageError(f"{file} holds no key", "write it into the file, and nothing else")
     return key
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...errors import UsageError, reason_of
+from ...errors import UsageError
+from ...setting_values import text_of_file
 from ..kind import BackendSettings
 from .item_kinds import HARMLESS
 
@@ -88,10 +89,5 @@ def read_base_instructions(setting: str | None) -> str | None:
         case "none":
             return ""
         case file:
-            try:
-                return Path(file).expanduser().read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(
-                    f"The base instructions in {file} cannot be read ({reason_of(error)})",
-                    "name another file with --base-instructions",
-                ) from None
+            remedy = "name another file with --base-instructions"
+            return text_of_file(Path(file).expanduser(), f"The base instructions in {file}", remedy)
