@@ -74,7 +74,7 @@ def keys(endpoint: Endpoint) -> list[str]:
 
 async def create(endpoint: Endpoint, *items: Any, **members: Any) -> Any:
     post: Any = endpoint.client.responses.create  # its overloads know no members by name
-    return await post(model="gpt-5.5", input=items, tools=TOOLS, **members)
+    return await post(**{"model": "gpt-5.5", "input": items, "tools": TOOLS, **members})
 
 
 async def leave(endpoint: Endpoint) -> None:
@@ -161,6 +161,31 @@ async def test_a_request_that_failed_before_a_word_goes_on_in_its_lane_when_it_i
         assert last[: len(first)] == first
         told = [part["text"] for item in last[len(first) - 1 :] for part in item["content"]]
         assert told == ["Hello.", "Yes.", "And?", "Yes.", "And?"]
+
+
+@pytest.mark.parametrize(
+    ("members", "goes_on"),
+    [
+        (({"tool_choice": "required"}, {}), False),
+        (({}, {"tool_choice": "required"}), True),
+        (({"tool_choice": "required"}, {"tool_choice": "required"}), True),
+        (({"tools": []}, {"tools": []}), True),
+        (({"tools": []}, {}), False),
+    ],
+)
+async def test_a_request_that_failed_before_a_word_is_asked_again_only_with_the_same_lines_of_ours(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, members: Any, goes_on: bool
+) -> None:
+    """A demand that nobody answered would count for whoever asks without it."""
+    first, then = members
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        answer = await create(endpoint, HELLO)
+        said = [HELLO, *(item.to_dict() for item in answer.output), AND]
+        model.push(Refusal(503), Reply([Message(f"Yes.\n{write_call('read_note', '{}')}" if then else "Yes.")]))
+        with pytest.raises(APIStatusError):
+            await create(endpoint, *said, **first)
+        await create(endpoint, *said, **then)
+        assert (keys(endpoint)[1] == keys(endpoint)[2]) is goes_on
 
 
 async def test_a_request_that_was_too_long_takes_another_thread(

@@ -30,6 +30,8 @@ from .spare_threads import Started
 # Characters of a lane. A reminder stays in the thread, so it goes out again only behind so many more.
 REMINDED_FOR = 20_000
 _DIGEST_SIZE = 16
+# Lines of ours that say how to answer.
+_BINDING = frozenset({OwnLine.DEMAND, OwnLine.NO_TOOLS, OwnLine.FAULT})
 # Characters of a token, for an answer that is known by its tokens.
 _TOKEN = 4
 
@@ -57,8 +59,8 @@ class HeldThread(Struct, eq=False):
     service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
     written, where they can. `bare`: its identity without what its head says of tools, where one that declares some was
     answered in it. `usage` are the thread's tokens in all, `turns` the ids of its turns. `unanswered`: the last one
-    failed before a word, so that it can be asked for once more. `spoilt`: it holds something that is not the
-    conversation's.
+    failed before a word, so that it can be asked for once more; with these `binding_lines`, which stand in the thread.
+    None where it was answered. `spoilt`: it holds something that is not the conversation's.
     """
 
     identity: Identity
@@ -75,7 +77,7 @@ class HeldThread(Struct, eq=False):
     usage: Usage = field(default_factory=Usage)
     turns: set[str] = field(default_factory=set)
     used: float = 0.0
-    unanswered: bool = False
+    unanswered: frozenset[OwnLine] | None = None
     spoilt: bool = False
 
     def say(self, prompt: Prompt) -> Unsaid:
@@ -98,14 +100,14 @@ class HeldThread(Struct, eq=False):
     def _reminds(self, prompt: Prompt) -> bool:
         """Whether the prompt's reminder goes out: the last one stands too far back by now."""
         said = prompt.said
-        if OwnLine.REMINDER not in [item.ours for item in prompt.items[len(said) :]]:
+        if OwnLine.REMINDER not in _lines(prompt):
             return False
         behind = self.characters + weight(said[self.count :]) - (self.reminded_at or 0)
         return self.reminded_at is None or behind >= REMINDED_FOR
 
     def _offers_more(self, prompt: Prompt) -> bool:
         """Whether the model sees tools here that the prompt has not, and no line of the prompt says so."""
-        if not prompt.toolless or OwnLine.NO_TOOLS in [item.ours for item in prompt.items[len(prompt.said) :]]:
+        if not prompt.toolless or OwnLine.NO_TOOLS in _lines(prompt):
             return False
         *_, outputs = self.identity
         return self.identity != identity(prompt, outputs=outputs)
@@ -140,6 +142,15 @@ def identity(prompt: Prompt, *, outputs: bool = False) -> Identity:
     results: as outputs of tools or not.
     """
     return prompt.owner, prompt.model, prompt.head, prompt.verbosity, outputs
+
+
+def binding_lines(prompt: Prompt) -> frozenset[OwnLine]:
+    """The lines of ours at its end that say how to answer. Until it is answered, they hold for all that is asked."""
+    return _BINDING & {*_lines(prompt), *([OwnLine.NO_TOOLS] if prompt.toolless else [])}
+
+
+def _lines(prompt: Prompt) -> list[OwnLine | None]:
+    return [item.ours for item in prompt.items[len(prompt.said) :]]
 
 
 def weight(items: Sequence[Item]) -> int:
@@ -189,9 +200,11 @@ class Lanes(Struct):
         toolless = prompt.toolless
         alike = [lane for lane in self._idle if lane.identity == wanted or (toolless and lane.bare == wanted)]
         # Something must be old, and something unanswered, or codex would have nothing to answer.
-        counts = {lane.count for lane in alike if 0 < lane.count < len(items) + lane.unanswered}
+        counts = {lane.count for lane in alike if 0 < lane.count < len(items) + (lane.unanswered is not None)}
         known = beginnings([*map(_meaning, items)], counts) if counts else {}
-        holding = [lane for lane in alike if known.get(lane.count) in lane.held]
+        lines = binding_lines(prompt)
+        asked = [lane for lane in alike if lane.unanswered is None or lane.unanswered <= lines]
+        holding = [lane for lane in asked if known.get(lane.count) in lane.held]
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
         reason = _reason(items, alike, holding, equal, fitting)

@@ -32,7 +32,7 @@ from ...tracing import CURRENT
 from ..answers import DISCONNECTED, FAILED, NOT_TEXT_ONLY, TIMEOUT
 from ..session_life import SessionLife
 from .errors import MAX_INPUT, rejected, rpc_failure, too_long
-from .lanes import HeldThread, Lanes, Unsaid, identity
+from .lanes import HeldThread, Lanes, Unsaid, binding_lines, identity
 from .options import INTERRUPTS, SessionOptions
 from .requests import inject_params, thread_params, turn_params
 from .running_turn import RunningTurn, TurnLostError
@@ -201,7 +201,8 @@ class CodexThreads:
             # The lane goes on only if the turn ended by itself: an interrupt leaves a message of codex's own in the
             # thread, and an item that was passed over may do so, too.
             unlike = turn.lost is not None or bool(turn.passed_over) or turn.differs
-            if turn.unanswered and all(item.ours is not OwnLine.FAULT for item in prompt.items):
+            lines = binding_lines(prompt) if turn.unanswered else None
+            if lines is not None and OwnLine.FAULT not in lines:
                 meanings = frozenset([b""])  # it can be asked for once more, by whoever asks the same
             if meanings is None or not turn.completed or unlike or not self._keeps_on:
                 if ended:
@@ -210,7 +211,7 @@ class CodexThreads:
                     lane.spoilt = True
                 return
             lane.hold(prompt, meanings, turn.total, turn.id)
-            lane.unanswered = turn.unanswered
+            lane.unanswered = lines
             self._forget(lanes.keep(lane, now()))
 
         def wind_down() -> None:

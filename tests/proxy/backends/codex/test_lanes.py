@@ -26,7 +26,7 @@ from prompts import (
     render_turn,
 )
 from proxy.backends.codex.errors import MAX_INPUT
-from proxy.backends.codex.lanes import REMINDED_FOR, HeldThread, Lanes, beginnings, identity
+from proxy.backends.codex.lanes import REMINDED_FOR, HeldThread, Lanes, beginnings, binding_lines, identity
 from proxy.backends.codex.options import LaneBounds
 from proxy.backends.codex.spare_threads import Started
 from proxy.contracts import Prompt, Usage
@@ -117,13 +117,37 @@ def test_behind_an_empty_answer_the_conversation_goes_on(sent_back: tuple[Entry,
 
 def test_a_lane_that_was_not_answered_is_asked_once_more_for_the_same_and_for_more() -> None:
     held = lane(prompt(*SECOND), [])
-    held.unanswered = True
+    held.unanswered = frozenset()
     for more in ([], [user("Well?")]):
         asked = prompt(*SECOND, *more)
         assert lanes(held).take(asked) is held
         assert held.say(asked).older == []
         assert held.say(asked).newest == [part for entry in more for part in entry.parts]
     assert lanes(held).take(prompt(*FIRST)) is None
+
+
+@pytest.mark.parametrize(
+    ("demanded", "demands", "goes_on"), [(False, True, True), (True, True, True), (True, False, False)]
+)
+def test_a_demand_that_was_not_answered_stays_for_requests_that_demand_the_same(
+    demanded: bool, demands: bool, goes_on: bool
+) -> None:
+    first, then = (
+        prompt(*SECOND, choice=ChoiceMode.REQUIRED if demand else ChoiceMode.AUTO) for demand in (demanded, demands)
+    )
+    held = lane(first, [])
+    held.unanswered = binding_lines(first)
+    assert (lanes(held).take(then) is held) is goes_on
+
+
+def test_a_request_without_tools_that_was_not_answered_is_asked_again_without_tools_alone() -> None:
+    """The line that forbids calls stands in the thread, also where the prompt has none."""
+    summing = (*FIRST, AssistantText("Hi."), user("Sum it up."))
+    held = lane(prompt(*FIRST), [AssistantText("Hi.")])
+    held.hold(summed_up(*summing), frozenset([b""]), Usage())
+    held.unanswered = binding_lines(summed_up(*summing))
+    assert lanes(held).take(summed_up(*summing)) is held
+    assert lanes(held).take(prompt(*summing)) is None
 
 
 def test_nothing_goes_on_where_nothing_was_said() -> None:
