@@ -58,6 +58,7 @@ from .repair import (
     newest_results,
     output_misfit,
     result_repeated,
+    tool_unfound,
     unusable_markup,
     write_held,
 )
@@ -162,6 +163,7 @@ __all__ = [
     "summarised",
     "text_before_key",
     "to_sum_up",
+    "tool_unfound",
     "unescape",
     "unescape_json",
     "untrusted_strings",

@@ -98,6 +98,11 @@ def call_forbidden() -> str:
     return line("call_forbidden")
 
 
+def tool_unfound(name: str) -> str:
+    """A call came of a tool that is not on offer, and there is a search that may find it."""
+    return line("tool_unfound", name=_quoted(name))
+
+
 def call_without_key(name: str, key: str) -> str:
     """A call came without the key or with another one, where somebody else's text may be what it was copied from."""
     return line("call_without_key", form=call_form(key), name=_quoted(name))

@@ -116,7 +116,8 @@ class TurnRequest(Struct, frozen=True):
     lets the oldest turns go when the input is too long for the model. `streamed`: its client reads the answer while it
     is written. `repairs` counts what was done so that each past call has a result, `warnings` are sentences for the
     client, `wishes` the parameters that some backends heed and others do not. `owner` tells apart those who ask,
-    `names` their conversations: ids and keys of theirs, and the id of the answer.
+    `names` their conversations: ids and keys of theirs, and the id of the answer. `searchable`: its client has more
+    tools, which the model is offered once a search has found them.
     """
 
     model: str
@@ -140,6 +141,7 @@ class TurnRequest(Struct, frozen=True):
     wishes: tuple[str, ...] = ()
     owner: str = ""
     names: frozenset[str] = frozenset()
+    searchable: bool = False
 
     @property
     def also_shown(self) -> tuple[str, ...]:

@@ -27,8 +27,7 @@ class CallGate:
         self._mint = mint
         self._key = plan.key
         self._rule = KeyRule(plan)
-        doubts = plan.doubts(ModelRule.NOTHING_NEW)
-        self._grounds = (doubts and Grounds(plan.request.transcript)) or None
+        self._grounds = Grounds(plan.request.transcript) if plan.doubts(ModelRule.NOTHING_NEW) else None
 
     # Both are looked for when a call comes, for that takes a look at all of the conversation.
     @cached_property
@@ -76,7 +75,7 @@ class CallGate:
         shown = at.quoted or (call.carried is not Carried.RIGHT and self._rule.is_copied(call))
         if shown and not call.is_held(at):
             return Ruling(Fate.TEXT, Reason.QUOTED)
-        return Ruling(Fate.GONE, Reason.UNDECLARED)
+        return Ruling(Fate.GONE, Reason.UNDECLARED, call.name)
 
     def _unreadable(self, call: ReadCall, at: Standing) -> Ruling | None:
         if isinstance(call.fitted, Doubtful):

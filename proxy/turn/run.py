@@ -79,8 +79,7 @@ class Turn:
     def _warn_of_ignored(self, known: Sequence[str] = ()) -> Sequence[str]:
         """Of the wishes that have no effect, but for those of which that is `known`. Returns what it warned of."""
         heeded = self._backend.heeds(self._plan.request.model) if self._plan.request.wishes else ()
-        ignored = [name for name in self._plan.request.wishes if name not in {*heeded, *known}]
-        if ignored:
+        if ignored := [name for name in self._plan.request.wishes if name not in {*heeded, *known}]:
             self._report.warn(f"Without effect here: {', '.join(ignored)}.")
         return ignored
 

@@ -24,6 +24,7 @@ from prompts import (
     named_call_missing,
     output_misfit,
     result_repeated,
+    tool_unfound,
     unusable_markup,
 )
 
@@ -175,12 +176,14 @@ def fault_of(answer: Answer, plan: Plan) -> Again | None:
     if (broken := answer.malformed) and plan.offers:
         return Again(Reason.MALFORMED, unusable_markup(broken.problem))
     if doubtful := answer.doubtful:
-        if doubtful.reason is Reason.IN_OUTPUT:
-            return Again(doubtful.reason, call_in_output(doubtful.name, plan.request.transcript))
-        return Again(doubtful.reason, call_without_key(doubtful.name, plan.key.key or ""))
+        name, shown = doubtful.name, doubtful.reason is Reason.IN_OUTPUT
+        line = call_in_output(name, plan.request.transcript) if shown else call_without_key(name, plan.key.key or "")
+        return Again(doubtful.reason, line)
     if plan.demands:
         names = plan.request.choice.names
         return Again(Reason.CALL_MISSING, named_call_missing(names) if names else call_missing())
+    if plan.request.searchable and (unfound := answer.ruled(Reason.UNDECLARED)):
+        return Again(Reason.UNDECLARED, tool_unfound(unfound.name))
     if answer.ruled(Reason.REPEATED):
         return Again(Reason.REPEATED, plain=True)
     for rule, (is_broken, again) in ANSWER_RULES.items():
@@ -272,8 +275,7 @@ def next_attempt(attempt: Attempt, first: Answer, answer: Answer, plan: Plan) ->
         return Attempt(Try.SECOND, again, keep_for, may_repeat=again.reason is not Reason.ECHO)
     if attempt.again and attempt.again.plain:
         return None
-    reason = nothing_left(first, answer, plan)
-    if reason is None:
+    if (reason := nothing_left(first, answer, plan)) is None:
         return None
     again = Again(reason, None if plan.offers else call_forbidden(), plain=True)
     return Attempt(Try.PLAIN, again, plan.keep_for, may_repeat=True, seen=first.said.words)

@@ -93,6 +93,11 @@ class ToolSet(Struct, frozen=True, eq=False):
         )
         return tuple(filter(None, told))
 
+    @property
+    def searchable(self) -> bool:
+        """Whether a search of the client's finds more of them."""
+        return bool(_search_of(self))
+
     def client_name(self, name: str) -> DeclaredName:
         return self.declared.get(name) or DeclaredName(name)
 

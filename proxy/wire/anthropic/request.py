@@ -116,6 +116,7 @@ def parse_messages_request(body: JsonObject, *, session: str | None = None, coun
             wishes=(*wishes(request), *(["top_k"] if request.get("top_k") is not None else [])),
             streamed=stream,
             names=frozenset(filter(None, [session, _session(request)])),
+            searchable=chosen.searchable,
         ),
         tools=chosen.tools,
         model=model,

@@ -94,11 +94,12 @@ _CLIENTS: Mapping[str, tuple[str, JsonObject]] = {
 
 
 class MessagesTools(Struct, frozen=True):
-    """The tools of a request, and what it demands of the answer."""
+    """The tools of a request, and what it demands of the answer. `searchable`: a search of its client finds more."""
 
     tools: ToolSet
     choice: ToolChoice
     parallel: bool
+    searchable: bool
 
 
 def parse_messages_tools(
@@ -110,15 +111,18 @@ def parse_messages_tools(
     `added`. Where Anthropic would search, nobody does: deferred ones are on offer at once.
     """
     hosted: set[str] = set()
-    offered = list(_offered(request.objects("tools"), hosted))
+    declared = list(request.objects("tools"))
+    offered = list(_offered(declared, hosted))
     searched = not any(kind.startswith(HOSTED_SEARCH) for kind in hosted)
     front = (tool for tool in offered if not (searched and _is_deferred(tool)))
-    late = [tool for tool in offered if searched and _is_deferred(tool) and tool.get("name") in found]
+    deferred = [tool for tool in offered if searched and _is_deferred(tool)]
+    late = [tool for tool in deferred if tool.string("name") in found]
+    searchable = len(late) < len(deferred) or any(tool.get("name") == PLACEHOLDER for tool in declared)
     late += _offered((Reader(tool, "tool") for tool in added), hosted)
     tools = replace(collect_tools(front, late), hosted=frozenset(hosted))
     choice = request.object("tool_choice")
     parallel = choice is None or choice.boolean("disable_parallel_tool_use") is not True
-    return MessagesTools(tools, _choice(choice, tools), parallel)
+    return MessagesTools(tools, _choice(choice, tools), parallel, searchable)
 
 
 def _offered(tools: Iterable[Reader], hosted: set[str]) -> Iterator[Reader]:

@@ -333,6 +333,7 @@ def parse_responses_request(
                 *tools.warnings,
             ),
             names=frozenset(filter(None, [asked.prompt_cache_key, found.previous_response_id, found.conversation])),
+            searchable=tools.searchable,
         ),
         tools=tools,
         echo=echo,

@@ -34,6 +34,15 @@ async def streamed(session: aiohttp.ClientSession, url: str, **members: Any) -> 
         return checked(events_of(await response.read()))
 
 
+async def test_a_deferred_tool_that_is_called_before_it_is_found_is_searched_for() -> None:
+    search = {"name": "find_tools", "description": "Finds tools.", "input_schema": {"type": "object"}}
+    tools = [search, {**TOOLS[0], "defer_loading": True}]
+    async with client(f"I read it. {CALL}", write_call("find_tools", '{"query": "read_note"}')) as (session, url):
+        message = await streamed(session, url, tools=tools)
+    assert [block.get("name", block.get("text")) for block in message["content"]] == ["I read it. ", "find_tools"]
+    assert message["stop_reason"] == "tool_use"
+
+
 async def refused(session: aiohttp.ClientSession, url: str, status: int, **request: Any) -> dict[str, Any]:
     """The error of a refused request."""
     async with session.post(url, **request) as response:

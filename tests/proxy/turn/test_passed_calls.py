@@ -115,7 +115,7 @@ def count(tier: str = "", *, repaired: str = "", refused: str = "", out: bool = 
         (
             UNDECLARED,
             {},
-            Ruling(Fate.GONE, Reason.UNDECLARED),
+            Ruling(Fate.GONE, Reason.UNDECLARED, "rm"),
             TEXT,
             count(refused="undeclared"),
             [NOT_OFFERED],

@@ -52,6 +52,7 @@ FITTING_CALL = demanding(registry=LENIENT)
 FITTING_JSON: Way = {"request": ask(registry=LENIENT, output_format=OutputFormat())}
 ASKED_ON = (*CALLED, AssistantText("A."), UserTurn((Text("And b.md?"),)))
 TOOLLESS: Way = after(*ASKED_ON, registry=ToolRegistry())
+SEARCHABLE: Way = {"request": ask(searchable=True)}
 UNKNOWN: Way = {"options": TurnOptions()}
 OTHER_KEY = READ_A.replace('{"name"', '{"key": "0000", "name"')
 LIVE_BROKEN = READ_A.replace('"}}', '"]}')
@@ -114,6 +115,8 @@ async def test_json_that_was_seen_is_none_with_anything_else() -> None:
         (f"Well. {UNDECLARED}", AS_JSON, "output_invalid", "JSON value"),
         (UNDECLARED, TOOLLESS, "undeclared", "no tool can be called"),
         (BROKEN, TOOLLESS, "malformed", "no tool can be called"),
+        (UNDECLARED, SEARCHABLE, "undeclared", "it called rm, which is not among your tools yet"),
+        (f"I remove it.\n{UNDECLARED}", SEARCHABLE, "undeclared", "call the tool that finds tools first"),
     ],
 )
 async def test_a_fault_has_a_reason_and_a_line_that_names_it(answer: Script, way: Way, reason: str, told: str) -> None:
@@ -287,6 +290,7 @@ async def test_of_blocks_that_were_taken_out_the_client_hears_once(
     [
         ([UNDECLARED], FREE, ["undeclared"]),
         ([BROKEN, UNDECLARED], FREE, ["malformed", "undeclared"]),
+        ([UNDECLARED, UNDECLARED], SEARCHABLE, ["undeclared", "undeclared"]),
         ([READ_A, READ_A.replace("read_note", "rm")], UNKNOWN, ["no_key", "undeclared"]),
         ([OTHER_KEY, OTHER_KEY], UNKNOWN, ["wrong_key", "wrong_key"]),
         ([f"Well.\n{UNDECLARED}"], FREE, ["undeclared"]),

@@ -231,6 +231,8 @@ def test_beside_a_search_of_the_client_deferred_tools_are_offered_once_they_are_
     tools = [SEARCH, {**READ, "defer_loading": True}, PATCH, namespace]
     request = parse(tools=tools)
     assert [tool.name for tool in request.turn.registry] == ["tool_search", "patch"]
+    assert request.turn.searchable
+    assert not parse(tools=[{"type": "tool_search"}, *tools[1:]]).turn.searchable
     assert [tool["type"] for tool in request.echo["tools"]] == ["tool_search", "function", "custom", "namespace"]
     searched = [
         {"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": {}},

@@ -132,14 +132,26 @@ def names(chosen: MessagesTools) -> list[str]:
 
 
 def test_a_deferred_tool_is_on_offer_once_it_was_found() -> None:
-    assert names(parsed(FETCH, READ)) == ["read"]
+    unfound = parsed(FETCH, READ)
+    assert (names(unfound), unfound.searchable) == (["read"], True)
     chosen = parse_messages_tools(Reader({"tools": [FETCH, READ]}), {"fetch", "read"})
-    assert names(chosen) == ["read", "fetch"]
+    assert (names(chosen), chosen.searchable) == (["read", "fetch"], False)
     assert chosen.tools.late == {"fetch"}
 
 
 def test_where_anthropic_would_search_deferred_tools_are_on_offer_at_once() -> None:
     search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
     chosen = parsed(search, FETCH, READ)
-    assert names(chosen) == ["fetch", "read"]
+    assert (names(chosen), chosen.searchable) == (["fetch", "read"], False)
     assert not chosen.tools.late
+
+
+def test_a_placeholder_says_that_there_is_more_to_find() -> None:
+    placeholder = {"name": "DeferredToolPlaceholder", "input_schema": {"type": "object"}}
+    chosen = parsed(placeholder, READ)
+    assert (names(chosen), chosen.searchable) == (["read"], True)
+
+
+def test_a_deferred_tool_whose_name_is_no_string_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"tools\[0\]\.name"):
+        parsed({**FETCH, "name": {}})
