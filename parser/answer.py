@@ -1,4 +1,4 @@
-"""The parser of one answer: a `SentinelParser`, in front of which whole answers are looked at that need no tags."""
+"""The parser of one answer: first it looks for an answer that needs no tags, then a `SentinelParser` reads the text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""From a pattern the pattern of all beginnings of what it matches, where the text ends in the middle of it.
+"""Makes of a pattern a second one, which matches each beginning of its matches at the end of a text.
 
-Text that may still become a tag is held back, so the pattern of a tag has a second one, which follows from the first:
-written by hand it would say the same again in other words.
+Text that may still become a tag is held back, so each pattern of a tag needs such a second one. Written by hand it
+would say the same again in other words.
 """
 
 from __future__ import annotations

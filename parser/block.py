@@ -1,7 +1,7 @@
-"""A block: from its open tag on, up to where prose goes on.
+"""A block: from its open tag to where prose goes on.
 
-What was told of a call while it was written binds the reading of its block as a whole: that goes on from it, or there
-is none.
+A call may have been reported in part while it was written. The reading of its whole block must continue that part, or
+the block is malformed.
 """
 
 from __future__ import annotations

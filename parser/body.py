@@ -1,4 +1,4 @@
-"""A block that has not the taught form: whether one begins, and all of it up to where it ends."""
+"""A block in another form than the taught one: whether one begins, and all of it up to its end."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
     read_note(path="a.md")
     read_note {"path": "a.md"}                                           also <tool_name>read_note</tool_name> {...}
 
-What stands between elements is a string, whatever it looks like: which type was meant is the schema's to say.
+Text between elements is a string, whatever it looks like. The schema says which type was meant.
 """
 
 from __future__ import annotations

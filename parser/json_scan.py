@@ -1,8 +1,8 @@
 """Follow one JSON value while its text arrives, strictly (RFC 8259), without building it.
 
-Strategy: whatever has been released is the beginning of some well-formed value, so a later repair of
-what follows can only extend it. Therefore a token is released when it is whole, a comma together with
-what it separates, the quote that ends a value with what follows it, and nothing from the first fault on.
+Strategy: whatever has been released is the beginning of some well-formed value, so a later repair of the rest can only
+extend it. So a token is released when it is whole, a comma together with the value behind it, and the quote that ends a
+value together with what follows. Nothing is released from the first fault on.
 """
 
 from __future__ import annotations

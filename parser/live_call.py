@@ -1,10 +1,9 @@
 """Read one call while it is being written, as long as it has the taught form: members that are strings or words, its
-name, and its arguments as an object, which end it; and the close tag behind it.
+name, its arguments as an object at the end, and the close tag.
 
     "key": "7qhvxmrtbz", "name": "read_note", "arguments": {"path": "a.md"}}</tool_call>
 
-A block that leaves this form is broken here, which says nothing about whether it is a call: `read_block` decides that
-when all of it is there.
+A block that leaves this form is broken here. It may still be a call: `read_block` decides that when the block is whole.
 """
 
 from __future__ import annotations

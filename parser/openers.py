@@ -1,11 +1,11 @@
-"""Tiers C and D: how an answer begins that is nothing but calls, without the tags.
+"""Tiers C and D: how an answer begins if it is nothing but calls without the tags.
 
     {"name": "read_note", "arguments": {"path": "a.md"}}                       also in a fence
     [tool_call] {"name": "read_note", "arguments": {"path": "a.md"}}           also behind `[tool:call_2]`
     [tool:read_note] {"path": "a.md"}
     {"calls": [{"name": "read_note", "arguments": {"path": "a.md"}}, ...]}     also {"call": {...}}
 
-Small models make the headers of the two notations that they are shown. The last form is what decoders are held to.
+Small models make the headers from the two notations that they are shown. Decoders are held to the last form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Placeholders: in the form of a call, what stands where a call has its name, a value or its arguments.
+"""Placeholders: what the form of a call has in place of a name, a value or the arguments.
 
 {"name": "...", "arguments": {...}}
 {"name": <name>, "arguments": {{ .Arguments }}}

@@ -1,8 +1,8 @@
 """The text outside of blocks: what is quoted, what is reasoning, where a call or a made-up result starts. All of
-it is said but white space that only separates.
+it is reported, except white space that only separates.
 
-Strategy: whether a place is quoted matters only where a tag stands. So text without one is said unread and
-only remembered; `CodeState` reads it in one go when there is a tag, or when there is much of it.
+Strategy: whether a place is quoted matters only where a tag stands. So text without a tag is reported unread and
+only remembered. `CodeState` reads it in one go when a tag comes, or when there is much of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read a block whose text is all there: one pure function over the named rules of `rules`.
+"""Read a whole block: one pure function over the named rules of `rules`.
 
 frame    what stands round the JSON          here
 tokens   how the JSON is written             relaxed_json

@@ -1,7 +1,7 @@
 """Write nearly-JSON as JSON: the text is copied, and only what has one reading is corrected.
 
-Well-formed text comes back character for character, and so does the well-formed part of any other,
-which is what lets a repaired call continue one that was reported while it was being written.
+Well-formed text comes back character for character, and so does the well-formed part of any other text. This lets a
+repaired call continue one that was reported while it was being written.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ a block that deviates is collected up to its end and read as a whole (`read_bloc
 never taken back: a repaired call must continue it, or it is reported as malformed.
 
 Nearly every delta is the middle of a sentence, or of a string in a call's arguments. So the parser is a
-coroutine with a loop for each of the two, which looks in a delta for the few characters that matter there
-and else only hands it on. That costs less than to find no `<` and append to a list in a method.
+coroutine with a loop for each of the two. A loop looks in a delta for the few characters that matter there, and
+else only hands it on. That costs less than a method that finds no `<` and appends to a list.
 """
 
 from __future__ import annotations

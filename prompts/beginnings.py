@@ -1,7 +1,7 @@
-"""What was made of the beginnings of conversations, so that a longer one goes on from there.
+"""Keeps what was made of the beginnings of conversations, so that a longer conversation goes on from there.
 
-A conversation is sent whole with each request, and all of it but its end was sent before. What is kept of one is only
-found by a conversation that begins with all of it: nobody is given what he did not send.
+A conversation is sent whole with each request, and all but its end was sent before. What is kept is found only by a
+conversation that begins with all of it, so nobody is given what they did not send.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When two calls are the same: their arguments as one comparable text; and the call that a conversation repeats."""
+"""When two calls are the same: their arguments as comparable text; and the call that a conversation repeats."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@
 
     [tool:call_1] output
 
-The form can be read back: transcripts that differ in more than the cut of a text into parts, empty
-texts, line ends, white space between JSON tokens or the order of the results of one group of calls
-render differently. Guidance stands elsewhere, and a call without a result lends its id to nobody.
+The form can be read back: transcripts that differ render differently. Only these differences are lost: the cut of a
+text into parts, empty texts, line ends, white space between JSON tokens, and the order of the results of one group
+of calls. Guidance stands elsewhere. A call's id is not shown if no call of its group has a result.
 """
 
 from __future__ import annotations

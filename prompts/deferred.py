@@ -1,4 +1,4 @@
-"""A sequence that is made when somebody first looks at it: a turn has two forms, and its backend wants one."""
+"""A sequence that is made at the first look: a turn has two forms, and its backend wants only one."""
 
 from __future__ import annotations
 

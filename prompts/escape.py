@@ -1,12 +1,12 @@
 r"""Untrusted text can never look like our notation: escaping, its inverse, and indentation.
 
 `<tool_call>` in any spelling that a reader of tags could accept, opening or closing, gets a backslash
-after its `<`; one that already has backslashes there gets one more, so nothing is ambiguous and the
+after its `<`. If backslashes stand there already, it gets one more. So nothing is ambiguous, and the
 way out takes away exactly one:
 
     <tool_call>  ->  <\tool_call>        </Tool_Call>  ->  <\/Tool_Call>        <\tool_call>  ->  <\\tool_call>
 
-What is escaped says only what follows the `<`, so escaping and unescaping are one linear pass each.
+Only what follows the `<` decides, so escaping and unescaping are one linear pass each.
 """
 
 from __future__ import annotations

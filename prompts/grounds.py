@@ -1,12 +1,12 @@
 """What a call right behind results can stand on: what is not done yet, and names that somebody has said.
 
-Small models go on calling where the results say it all. Two kinds of such calls can be told by their values alone:
+Small models go on calling when the results already say it all. The values alone show two kinds of such calls:
 
     append_to_note {"path": "log.md", "text": "Called Jo."}     was made, and answered, just now
     write_note     {"path": "log.md", "content": "Called Jo."}  has the same values: it is done
     fetch_page     {"url": "https://x.example/T-4410"}          has nothing but a name that stands nowhere
 
-Either may be meant all the same: this says what is worth asking for once more.
+Either may still be meant: this module says which calls are worth asking for once more.
 """
 
 from __future__ import annotations

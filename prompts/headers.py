@@ -5,8 +5,8 @@
     [tool:call_1] output
     Result of read_note (call_1): output      where each message stands by itself, for small models
 
-One table, since what renders them, what keeps somebody else's lines from passing for one, what knows a copy of them and
-what takes them out of an answer have to mean the same.
+One table, because four places must agree: the one that renders headers, the one that keeps other lines from passing for
+headers, the one that recognises a copy, and the one that takes headers out of an answer.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The call key as others see it: its length, what stands in its place where nobody but the model may see it, and
-whether it stands in what was sent, for then it tells nothing any more.
+"""The call key as others see it: its length, the text in its place wherever anybody but the model looks, and whether it
+stands in the request, because then it proves nothing any more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is known of a whole conversation without its words, found out once for what each request repeats."""
+"""What is known of a whole conversation without its words. The part that each request repeats is looked at once."""
 
 from __future__ import annotations
 

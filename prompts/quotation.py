@@ -1,9 +1,9 @@
 """Whether a call that came without the key is a quotation: by where it stands in the answer, or by its words.
 
 `Place`      where it stands: inside of a sentence, in quotes, in code, in a table
-`SentWords`  what the client sent: whether the call's name and values stand there, and so do the letters of our tag
+`SentWords`  what the client sent: whether the call's name and values stand there, and the letters of our tag
 
-Nothing that the client sent is read for calls. Words are compared by their `essence`, so that no spelling of a call
+No text of the client's is read for calls. Words are compared by their `essence`, so that no spelling of a call
 has to be known. Instructions, guidance and declarations of tools are trusted: an example there is a lesson.
 """
 

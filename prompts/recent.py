@@ -1,4 +1,4 @@
-"""What was made lately, by what it was made from, so that it need not be made again."""
+"""A cache of what was made lately, looked up by what it was made from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The one line that a second attempt at an answer is given.
 
-The failed answer is left out of that attempt, since models copy it; the line stands at the end of the
-newest turn (`render_turn(fault=...)`) and is never stored. What it quotes is untrusted and made harmless here.
+The failed answer is left out of that attempt, because models copy it. The line stands at the end of the newest turn
+(`render_turn(fault=...)`) and is never stored. What it quotes is untrusted and made harmless here.
 """
 
 from __future__ import annotations

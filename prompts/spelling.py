@@ -1,8 +1,8 @@
 r"""What a text says, however it is spelled: `essence`, its letters and digits with all encodings undone.
 
 `t\u200bool\u005fcall`, `TOOL_CALL`, `tool&#95;call` and `tool%5Fcall` have one essence. So have a call as it is
-asked for and the same call in JSON, HTML, Python, a table or a listing with numbers. Texts are compared and not
-read: nothing has to be parsed, and no way to write a call has to be known.
+asked for and the same call in JSON, HTML, Python, a table or a listing with numbers. Texts are compared, not read:
+nothing has to be parsed, and no way to write a call has to be known.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A conversation without its oldest part, for a model that the whole of it is too long for.
+"""A conversation without its oldest part, if the whole of it is too long for the model.
 
     user  assistant  |  user  call result  |  user*  |  call result  |  call call result result*
     `---- goes as one ----'                             `-- goes as one --'
 
-Turns go whole, and in the newest one the calls of one answer with their results. What is starred stays: the
+Turns go whole. In the newest turn, the calls of one answer go together with their results. Starred entries stay: the
 newest message of the user and what came last. Guidance stays too.
 """
 
