@@ -1,4 +1,4 @@
-"""Blocks that are not whole calls, and calls that are text: what there is of them, and what a client is told."""
+"""Blocks that are not whole calls, and calls that are text: what they hold, and what a client is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls a backend is asked to hold its model to, and which schemas of them it would not take."""
+"""Which calls a backend is asked to hold its model to, and which of their schemas it has refused."""
 
 from __future__ import annotations
 

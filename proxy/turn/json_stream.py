@@ -1,10 +1,10 @@
-"""An answer that has to be JSON, streamed while it is written, where there is reason to trust that it will be.
+"""An answer that has to be JSON, streamed while it is written, if it can be trusted to become JSON.
 
     BEGINNING --"{" or "["--> STREAMING --the value is whole, or no JSON--> OVER   nothing more leaves
         '-------a code fence, prose----> GIVEN_UP                                all is given back: it is kept as it was
 
-What has left cannot be asked for once more, so what is trusted is only what a backend holds its model to, and not the
-next answers of a model that broke it (`HeldFormats`).
+Text that has left cannot be asked for once more. So an answer is trusted only if the backend holds its model to the
+format, and the model has not broken it lately (`HeldFormats`).
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
             --calls came without it, also when asked for once more, in two conversations-> NEVER
     WRITES, NEVER --so many turns without a new proof--------------------------------> UNKNOWN
 
-It is known for each owner and model: what one owner's conversations show of a model says nothing to another owner.
-A call counts for NEVER only if it was neither shown nor copied: an explanation proves nothing. In a conversation that
-has shown such calls the model is taken for one that never writes the key, so that it is not asked in each turn.
+It is known for each owner and model: one owner's conversations say nothing to another owner. A call counts for NEVER
+only if it was neither shown nor copied: an explanation proves nothing. In a conversation that has shown such calls, the
+model counts as one that never writes the key, so that it is not asked again in each turn.
 """
 
 from __future__ import annotations

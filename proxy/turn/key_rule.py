@@ -1,7 +1,7 @@
 """What a call is worth, by the key that it carries: the table of docs/reference/reliability.md, "The call key".
 
-a call carries the key; one that does not is asked for once more; a model that never writes it is known as such,
-and then what it copies from the request is no call
+A call carries the key. A call without it is asked for once more. If a model is known never to write the key, a call
+that it copies from the request is no call.
 """
 
 from __future__ import annotations

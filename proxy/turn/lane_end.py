@@ -1,4 +1,4 @@
-"""Whether the conversation can go on at the backend from the answer: settled once, when it is known what came of it."""
+"""Whether the conversation can go on at the backend from this answer: decided once, when the answer is settled."""
 
 from __future__ import annotations
 

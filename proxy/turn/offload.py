@@ -1,6 +1,6 @@
-"""What of a turn's work is offloaded, so that it holds up nobody else.
+"""Which work of a turn is offloaded, so that it holds up nobody else.
 
-It is what may take long, by its size: by time it would be something else on another machine.
+Size decides whether work may take long. If time did, another machine would decide otherwise.
 """
 
 from __future__ import annotations

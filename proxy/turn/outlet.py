@@ -1,11 +1,11 @@
-"""The outlet of an answer: what of it may leave at once, and what is kept back, for which reason.
+"""The outlet of an answer: what may leave at once, and what is kept back, for which reason.
 
     THROUGH --a reason to keep it--> KEPT --what its row says--> THROUGH or OVER
        '----------------a good call leaves-----------------------> OVER
 
-What has left cannot be taken back, and an answer may turn out to be one that is asked for anew. So from the point on
-where that is possible it is kept, and leaves or is dropped when it is decided. Once a call has left nothing is kept any
-more: asked for anew, the call would come twice.
+Text that has left cannot be taken back, and an answer may have to be asked for anew. So an answer is kept from the
+point where that becomes possible. When it is decided, the answer leaves or is dropped. Once a call has left, nothing is
+kept any more: if the answer were asked for anew, the call would come twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The calls of one answer: which of them leave, as what, and what is known of them in the end.
 
-a call that begins --> leaves while it is written, where nothing later can refuse it
+a call that begins --> leaves while it is written, if nothing later can refuse it
 a whole call --its place, once what stands behind it is enough--> the judges --Ruling--> outlet
 a broken one --------> what there is of it, text, or taken out
 """

@@ -1,4 +1,4 @@
-"""All that is decided of a turn before the model's first word, and what each of its attempts is for."""
+"""Everything that is decided before the model's first word, and what each attempt is for."""
 
 from __future__ import annotations
 

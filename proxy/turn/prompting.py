@@ -1,7 +1,7 @@
-"""The prompts of one turn, and what becomes of one that the backend refuses before it answers.
+"""The prompts of one turn, and how the turn goes on if the backend refuses a prompt before it answers.
 
 too long, and the client lets us ----> without the oldest part of the conversation
-a schema that it will not take ------> without what it should hold its model to: the calls', or else the answer's
+a schema that it refuses ------------> without that schema: first the one of the calls, else the one of the answer
 """
 
 from __future__ import annotations

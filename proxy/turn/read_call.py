@@ -1,4 +1,4 @@
-"""A whole call as it was read, where it stands, and whether it is shown, which the text behind it may decide."""
+"""A whole call as it was read, its place, and whether it is only shown. The text behind it may decide that."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@
                                          |                                 +--> outlet --> the client
                                          '------> blocks -> passed calls --'
 
-Where in it the text and the blocks are, and where the answer ends, is known here. What leaves of its text is
-`shown_text`'s business, what of its calls `passed_calls`', and when that of `outlet`. What the answer was in the end
-is an `Answer`, a plain value that `verdict` judges.
+This module knows where the text and the blocks are, and where the answer ends. `shown_text` decides which text leaves,
+`passed_calls` which calls leave, and `outlet` when. The result is an `Answer`, a plain value that `verdict` judges.
 """
 
 from __future__ import annotations

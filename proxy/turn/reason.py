@@ -1,4 +1,4 @@
-"""Why something of an answer does not leave as the model wrote it, and what becomes of a block."""
+"""Why part of an answer does not leave as the model wrote it, and what becomes of a block."""
 
 from __future__ import annotations
 

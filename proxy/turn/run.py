@@ -4,13 +4,13 @@
                                         '-----else--------------------------> the turn's end
 
     first    always
-    second   the same prompt and a line, for unusable markup, a required call that is missing, a call that does not fit
-             its schema or may not be meant, text that is not the JSON it should be; or what adds nothing to results
-    plain    without the tool block, for nothing but calls that are taken out, and words that announce them
+    second   the same prompt and a line: after unusable markup, a required call that is missing, a call that does not
+             fit its schema or may not be meant, text that should be JSON, or an answer that adds nothing to results
+    plain    without the tool block: after nothing but calls that are taken out, and words that announce them
 
-The second answer is a fresh one: the failed answer is not in its prompt, models copy it. The client
-sees nothing of this but the usage. `max_output_tokens` is for all answers together. A prompt that the
-backend refuses before it answers may be asked again (`prompting`).
+The second answer is a fresh one: the failed answer is not in its prompt, because models copy it. The client sees
+nothing of this except the usage. `max_output_tokens` holds for all answers together. A prompt that the backend
+refuses before it answers may be asked again (`prompting`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One sentence of what came of a turn, for people: on the page, in `tagcall log` and on the terminal's line.
+"""The outcome of a turn in one sentence, for people: on the page, in `tagcall log` and on the terminal.
 
     called localSearch, renamed from local_search
     no call left: the block of read_note stands in a code fence, so it was shown
@@ -6,7 +6,7 @@
     answered from the results of 2 calls
     asked again: the arguments did not fit localSearch (query is missing), and the second answer did; called localSearch
 
-It has names of tools and words of ours, none of a prompt or an answer. What logs and metrics count has its own names.
+It holds names of tools and our own words, but none of a prompt or an answer. Logs and metrics have their own names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much a turn has used of what it may: its answers in tokens and bytes, and what they cost."""
+"""How much of its limits a turn has used, in tokens and bytes of its answers, and what they cost."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
                   no summary came of it: a warning, and the turn on the whole conversation
     else          the turn
 
-A summary is a turn of its own. The client sees nothing of it but what it became, and its usage. A model that calls a
-tool in place of writing one is asked once more, without tools.
+A summary is a turn of its own. The client sees only the result and the usage. If the model calls a tool instead of
+writing a summary, it is asked once more, without tools.
 """
 
 from __future__ import annotations

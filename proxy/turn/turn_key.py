@@ -1,9 +1,9 @@
-"""The call key: what a model copies into each call that it means, so that no call has to be guessed at.
+"""The call key: a model copies it into each call that it means, so that nobody has to guess.
 
-A note may hold a whole call, and a model may show it or be taken in by it. Neither knows the key, since it stands in
-the developer text alone and leaves nowhere (`masking`). It is the same for a whole conversation, so the text in front
-of the conversation does not change: HMAC-SHA256 over who asks and the developer text in front of it, cut to
-`KEY_LENGTH`.
+A note may hold a whole call, and a model may show it or be taken in by it. The note does not know the key, because the
+key stands in the developer text alone and leaves nowhere (`masking`). The key is the same for a whole conversation, so
+the text in front of the conversation does not change. It is HMAC-SHA256 over who asks and the developer text in front
+of the key, cut to `KEY_LENGTH`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 first --held_to_format--> the same, as the JSON that it should be, or with why it is none
       --fault_of-------> why one more answer is asked for, or None
-first, second --settled--> what of both the client gets
+first, second --settled--> what the client gets of both
 last --end_of--> its last events
 """
 

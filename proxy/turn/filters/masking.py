@@ -1,7 +1,7 @@
-"""The call key taken out of what a model wrote, on its way to anybody but the model.
+"""Takes the call key out of what a model wrote, on its way to anybody but the model.
 
-A model may be asked for its key, by a note for instance. What shows it could be copied into a call of somebody
-else's making, so it leaves nowhere: not in text, nor in arguments, not whole and not cut over two deltas.
+A model may be asked for its key, by a note for instance. Somebody who reads the key could put it into a forged call. So
+it leaves nowhere: neither in text nor in arguments, neither whole nor cut over two deltas.
 """
 
 from __future__ import annotations

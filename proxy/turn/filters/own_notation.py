@@ -1,4 +1,4 @@
-"""What only we write, taken out of an answer: headers, our closing lines, and results that the model made up.
+"""Takes out of an answer what only we write: headers, our closing lines, and results that the model made up.
 
 Models imitate what they are shown. At the start of a line stands
 
@@ -8,7 +8,7 @@ Models imitate what they are shown. At the start of a line stands
     If all parts ...            a line of ours, word for word or as it begins: it goes
     [get_weather: 10.5]         behind a call, a line that gives its result, as no tool can have done yet: it goes
 
-and all other text passes at once. A result that begins with `[tool:` ends the reading instead, which is the parser's.
+and all other text passes at once. The parser ends the reading at a made-up result that begins with `[tool:`.
 """
 
 from __future__ import annotations

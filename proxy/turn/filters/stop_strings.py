@@ -1,7 +1,7 @@
 """Text up to a stop string.
 
-Strategy: Knuth, Morris and Pratt's automaton for each stop string, so that a character is looked at once and just
-that waits which may yet become a stop string. Where none is begun, `str.find` goes ahead.
+Strategy: the automaton of Knuth, Morris and Pratt for each stop string. It looks at each character once and holds back
+only what may yet become a stop string. Where none has begun, `str.find` goes ahead.
 """
 
 from __future__ import annotations
