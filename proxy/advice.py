@@ -1,4 +1,4 @@
-"""How a person starts our commands, as far as can be seen: advice is of use only if it can be typed as it stands."""
+"""How a person starts our commands, as far as can be seen. Advice helps only if it can be typed as it stands."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The keys that clients send, as their owner writes them down: a line each, with a name and what it may use.
+"""The keys that clients send, as their owner writes them down: one a line, with a name and its limits.
 
 KEY
 NAME=KEY
 NAME=KEY requests=60 tokens=100000
-# a line that is none
+# a comment
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@ chat             a server that speaks OpenAI's Chat Completions, and knows no to
 codex            the codex app-server as a child, and the words of app-servers
 replay           the app-server that plays fixtures
 remote           an app-server that is already running
-answers          pure: what clients are answered when a backend fails
+answers          pure: the answer to the client when a backend fails
 event_queue      from the reader, who never waits, to the consumer
-named_models     pure: those that --model names, before those that are listed
+named_models     pure: the models of --model, in front of the listed ones
 session_life     when a session takes turns, and when it may go
 supervision      start, start again, retire
 restart_policy   pure: when to do so
-wrapped          in front of any other, for those that listen
+wrapped          in front of any other, for listeners
 
-The last seven know no word of an app-server's. Nothing that only one kind takes is loaded before it is made.
+The last seven know no word of an app-server's. What only one kind needs is loaded when a backend of that kind is made.
 """
 
 from .chat.kind import server_key

@@ -1,6 +1,6 @@
-"""What clients are answered when a backend fails: the fields of each kind of error, whatever backend it was.
+"""The answer to the client when a backend fails: the fields of each kind of error, whatever the backend.
 
-The login at a model's server is the proxy's: what that server says about it is never a client's 401.
+The login at a model's server belongs to the proxy, so trouble with it is never a client's 401.
 """
 
 from __future__ import annotations

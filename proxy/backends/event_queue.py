@@ -1,4 +1,4 @@
-"""The way of a turn's events from the reader, who never waits, to the one consumer, who may."""
+"""The queue of a turn's events, from the reader, which never waits, to the one consumer, which may."""
 
 from __future__ import annotations
 

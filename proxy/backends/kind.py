@@ -1,4 +1,4 @@
-"""What the table holds of each kind of backend: how to name one, how to make one, and what to check of it."""
+"""A row of the table of backends: how a kind is named, how one is made, and what `doctor` checks."""
 
 from __future__ import annotations
 

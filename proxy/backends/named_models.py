@@ -1,4 +1,4 @@
-"""The models that whoever started the proxy named, before those that a backend lists."""
+"""The models that `--model` names, in front of those that a backend lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small app-server that plays fixtures, as a child like the real one."""
+"""The small app-server that plays fixtures, as a child process like the real one."""
 
 from __future__ import annotations
 

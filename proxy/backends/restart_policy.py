@@ -5,9 +5,9 @@
       '----------------- it proved itself --------------------|-----------------------+
                                                               '---- it did not -------'
 
-Closed, there is a pause before each start that grows with the failures in a row. A session that brought a turn
-to its end, or lasted, has proved itself: its end is no failure, so whoever kills a backend now and then does
-not keep others waiting, while one that cannot do its work is left alone soon.
+While it is closed, a pause precedes each start. It grows with the failures in a row. A session that completed a turn,
+or lasted, has proved itself, and its end is no failure. So nobody waits because a backend is killed now and then, and a
+backend that cannot do its work is soon left alone.
 """
 
 from __future__ import annotations

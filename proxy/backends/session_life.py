@@ -4,7 +4,7 @@
       |  '--age-----> lingering --let go--> worn
       '------------------'--------- gone, condemned --> over
 
-Only a fresh one takes turns of anybody; one that lingers those that go on with what it holds.
+A fresh session takes any turn. A lingering one takes only turns that continue a conversation which it holds.
 """
 
 from __future__ import annotations

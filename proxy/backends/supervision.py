@@ -11,8 +11,8 @@
 
     any --shut down--> Draining: what runs is ended, nothing starts
 
-A worn-out session finishes its work beside its successor. Work never queues for long: for a start that is under
-way or about to come it waits, otherwise it is sent away with the time of the next one.
+A worn-out session finishes its work beside its successor. Work never queues for long: it waits for a start that is
+under way or about to come. Otherwise it is refused, with the time of the next start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A backend in front of another, for those that listen to it: all that they leave alone is passed on."""
+"""A backend in front of another, for listeners. It passes on everything that they do not override."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Characters that a server has cut, and JSON that is none for nothing but them.
+"""Characters that a server has cut, and JSON that only these characters break.
 
-Servers cut an answer by tokens, whose bytes alone may be no UTF-8, or by UTF-16 units, of which an emoji has two. In
-Python both are lone surrogates, the bytes by PEP 383. What the next event completes is the character that it was; the
-rest is U+FFFD.
+Servers cut an answer by tokens, whose bytes alone may not be UTF-8, or by UTF-16 units, of which an emoji has two. In
+Python both are lone surrogates, the bytes by PEP 383. If the next event completes a character, it is restored. Any
+other piece becomes U+FFFD.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many tokens a model reads, as its server tells: each has its own place for it."""
+"""How many tokens a model reads. Each kind of server tells it in another place."""
 
 from __future__ import annotations
 

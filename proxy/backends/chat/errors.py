@@ -1,6 +1,6 @@
 """Every failure of a Chat Completions server, and the answer a client gets for it.
 
-Servers agree on little: the sentence is looked at first, then the status. What is quoted in the tables' tests are the
+Servers agree on little, so the sentence is looked at first, then the status. The tests of these tables quote the
 servers' own words. The key is the proxy's secret: no sentence that leaves here holds it.
 """
 

@@ -2,10 +2,10 @@
 
     root -> text: any, but for the tag ---<tool_call>---> a call of the schema ---</tool_call>---> text
 
-What the text is, is the model's affair: `<table>`, `a < b` and half a tag are text. White space in a call is bounded,
-and members come in the order of the schema, for a poor model goes on with either for ever. Of the schema are kept the
-types, properties, alternatives, values, references and short bounds; the rest (patterns) is looked at when the call is
-there, as that of any other.
+The text is free: `<table>`, `a < b` and half a tag are text. White space in a call is bounded, and members come in the
+order of the schema, because a poor model would write either for ever. The grammar keeps the schema's types, properties,
+alternatives, values, references and short bounds. The rest, such as patterns, is checked when the call is whole, as
+with any other call.
 
 GBNF: https://github.com/ggml-org/llama.cpp/blob/master/grammars/README.md
 """

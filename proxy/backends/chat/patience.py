@@ -1,4 +1,4 @@
-"""How long a server that answers is waited for, with one timer for all of its answer.
+"""How long to wait for a server that is answering, with one timer for its whole answer.
 
 A timeout around each read takes a quarter of the time of a delta.
 """

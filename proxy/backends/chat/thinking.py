@@ -1,4 +1,4 @@
-"""Reasoning that a model writes in its text, in front of its answer: `<think>...</think>`, and what others write.
+"""Reasoning that a model writes in its text, in front of its answer: `<think>...</think>` and other tags.
 
 inside: no tag opens it, for the prompt has done so ---.
                                                        v

@@ -1,8 +1,8 @@
 """Finds out which base instructions codex sends on its own, by letting it send them to us.
 
 The program runs for a moment in a home of its own, without our model table, in front of a loopback endpoint
-that refuses every request after having read it. Nothing else can tell: codex shortens its texts by what is
-switched on, by a rule that differs between versions.
+that reads every request and refuses it. There is no other way to know: codex shortens its texts by what is
+switched on, and the rule differs between versions.
 """
 
 from __future__ import annotations

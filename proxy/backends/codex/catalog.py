@@ -1,11 +1,11 @@
 """codex's model table, rewritten so that every model is one without tools.
 
-The table is the only thing that takes their tools from the newer models. It has one catch: beside a table of
-our own codex leaves its base instructions as the table has them, while with its own table it first takes out
-what concerns tools that are off. So the text that it sends on its own is measured and written in.
+Only this table takes the tools from the newer models. It has one catch: codex sends the base instructions of a foreign
+table as they stand, while it takes out of its own what concerns tools that are off. So the text that codex would send
+with its own table is measured, and written into ours.
 
-A name is looked up by its longest prefix in the table, so the entry with the empty name serves all others:
-any model name may be asked for, and none of them brings a tool.
+A name is looked up by its longest prefix in the table, so the entry with the empty name serves all others. Any model
+name may be asked for, and none brings a tool.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pure: text that was read together, as one delta for each message.
 
-A model that writes fast is read in blocks of some hundred deltas, and whatever follows takes its time for each.
+A fast model is read in blocks of some hundred deltas, and each later step costs time per delta.
 """
 
 from __future__ import annotations

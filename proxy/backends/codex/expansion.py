@@ -1,7 +1,7 @@
-"""One turn's backend events to the lines of an app-server that would have told them: `reduction` backwards.
+"""Turns the backend events of one turn into the lines of an app-server: `reduction` backwards.
 
-What was told comes back as it was, but for what no line can say: empty pieces are nothing, and what is open when the
-turn ends is whole.
+Reduced again, the lines give the same events, except where no line can say it: an empty piece is lost, and a message
+that is open when the turn ends counts as whole.
 """
 
 from __future__ import annotations

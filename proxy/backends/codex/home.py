@@ -2,12 +2,12 @@
 
 config.toml    everything that could act, ask or add to the prompt is off      (written at each start)
 catalog.json   every model as one without tools, the unknown ones included      (once for each program)
-probed.json    the program that the catalog was made for, and what it is        (once for each program)
+probed.json    the program that the catalog was made for, and its version       (once for each program)
 auth.json      codex's own login; never read or written here
 empty/         where threads run
 children/      records of the processes that run on it
 
-Versions below 0.110 write every conversation down in it, whatever they are told; that is removed at each start.
+Versions below 0.110 write every conversation into this folder, whatever the settings. Each start removes them.
 """
 
 from __future__ import annotations

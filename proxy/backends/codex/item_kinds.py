@@ -1,7 +1,7 @@
-"""The kinds of items that codex tells of, and which of them may stand in an answer.
+"""The kinds of items that codex reports, and which of them may stand in an answer.
 
     read              what an answer is made of
-    harmless          passed over: nobody acts by them, and they say nothing to a client
+    harmless          skipped: they do nothing, and they tell a client nothing
     acting            codex does something on this machine or elsewhere, or to the conversation that was sent: the
                       turn is ended, whatever its owner says
     any other         of a newer codex, and so unknown: the turn is ended, unless its owner allows the kind

@@ -1,12 +1,12 @@
-"""Lanes: threads that hold a conversation, so that of its next request only what is new goes out.
+"""Lanes: threads that hold a conversation, so that its next request sends only what is new.
 
-    fresh --turn--> busy --ended by itself, given as it was written--> idle --taken--> busy
-                     '--- interrupted, failed, given otherwise --------> forgotten    (spoilt)
+    fresh --turn--> busy --ended by itself, delivered as written------> idle --taken--> busy
+                     '--- interrupted, failed, delivered otherwise ----> forgotten    (spoilt)
                                         idle --too old, too many, too large--> forgotten
 
 A provider reads a prompt from its cache when a request begins with all that an earlier one held, under one key, and
 codex uses the thread's id for that key. So a request takes the idle lane that holds the longest true beginning of its
-own history. What a lane holds is known by a digest, never by the text itself.
+own history. A lane keeps a digest of what it holds, never the text itself.
 """
 
 from __future__ import annotations

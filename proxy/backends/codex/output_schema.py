@@ -1,7 +1,7 @@
 """The schema that codex passes on for its service to hold the model to.
 
-codex always asks for the service's strict mode, which takes a part of JSON Schema only and refuses the rest. What
-is not of that part is left out here: the prompt says it in words, and the answer is checked either way.
+codex always asks for the service's strict mode, which takes only a part of JSON Schema and refuses the rest. That rest
+is left out here. The prompt says it in words, and the answer is checked in any case.
 https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 """
 

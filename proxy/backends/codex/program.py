@@ -1,7 +1,7 @@
-"""Where the codex program is, and what it is.
+"""Where the codex program is, and which version.
 
-npm's `codex` is a script that starts the real program as its child. Killing the script leaves that child
-behind with our pipes in its hands, so the real program is looked up and started instead.
+npm's `codex` is a script that starts the real program as its child. If the script is killed, that child lives on with
+our pipes. So the real program is looked up and started instead.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Pure: what codex tells of its account's quota, put together.
+"""Pure: the quota of the account, put together from codex's messages.
 
     account/rateLimits/read      all limits, where the login is a ChatGPT account; an API key has none
     account/rateLimits/updated   after each request to the model one limit, by the headers of its answer
 
-An update leaves out what the answer's headers did not have, and that goes on as it was.
+An update leaves out what the answer's headers did not have. That part stays as it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What codex is asked, and what it is answered when it asks: nothing is granted.
+"""The requests to codex, and the answers to its own requests: nothing is granted.
 
-In a text-only thread none of these come. They are answered in form all the same, because some versions
-wait for ever on a question that got an error.
+In a text-only thread codex asks nothing. Its questions get well-formed answers all the same, because some versions wait
+for ever after an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Threads that are started before they are asked for, so that a request need not wait for its own.
+"""Threads that are started ahead, so that a request need not wait for its own.
 
-A thread gets its instructions when it starts; `turn/start` takes none. So one can only be made ready for
-instructions that came before, as those of a conversation come with each of its requests: while a turn runs, the
-thread of the next one is started.
+A thread gets its instructions when it starts; `turn/start` takes none. So a thread can be made ready only for
+instructions that came before. Each request of a conversation brings the same ones, so the thread for the next request
+is started while a turn runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looks whether a codex program, configured as we configure it, gives the model tools of its own."""
+"""Checks whether a codex program with our configuration gives the model tools of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""For which models the results of tools go out as outputs of tools, and not as what a user says.
+"""For which models results go out as outputs of tools, and not as messages of the user.
 
-A model ranks what a tool gave below what its user says. A service may refuse outputs that answer no call of its own
-making, though: by model that is remembered, once the same conversation was accepted the other way.
+A model ranks the output of a tool below the words of its user. But a service may refuse outputs that answer none of its
+own calls. That is remembered for a model once the same conversation was accepted with messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Pure: which codex is good for what. Everybody who asks by the version asks here.
+"""Pure: which codex can do what. Every decision by version is made here.
 
 0.160 and newer    supported: no tool of its own reaches the model, and a conversation keeps its lane
-from 0.89 on       plays fixtures only: its protocol is read, so what was recorded with it replays. It starts, with
-                   a warning: some of its tools cannot be taken away
-older              refused: it is no app-server that could be spoken to
+from 0.89 on       plays fixtures only: its protocol is read, so its recordings replay. It starts, with a warning:
+                   some of its tools cannot be taken away
+older              refused: tagcall cannot speak to its app-server
 """
 
 from __future__ import annotations
