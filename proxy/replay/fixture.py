@@ -22,8 +22,10 @@ docs/reference/fixtures.md is for those who write fixtures.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -47,6 +49,9 @@ KEY_HABITS = ("unknown", "writes", "never")
 ReplayMessage: TypeAlias = dict[str, object]
 
 _CONFLICT = re.compile(rb"^<{7} ", re.MULTILINE)
+
+# Characters that are shown of a text that differs from its deltas.
+_SHOWN = 30
 
 # Said anew for each turn, as the echo of its input is.
 _OPENING = "turn/started"
@@ -91,6 +96,7 @@ class Fixture(Struct, frozen=True):
 
 
 class _Line(Struct, frozen=True):
+    number: int
     at: float
     from_client: bool
     message: ReplayMessage
@@ -174,6 +180,7 @@ def _parse_turn(lines: list[_Line], ask: Ask, begin: float, spent: Mapping[str, 
     """`spent` are the tokens that its thread had cost before: the turn's own lines count from 0."""
     end, thread_id, turn_id = _find_end(lines)
     own = [line for line in lines[: end + 1] if _thread_of(line.message) == thread_id]
+    _check_texts(own)
     before = {name: -count for name, count in spent.items()}
     steps = tuple(
         Step(max(0.0, line.at - begin), counted_on(line.message, before))
@@ -182,6 +189,29 @@ def _parse_turn(lines: list[_Line], ask: Ask, begin: float, spent: Mapping[str, 
     )
     interrupted = any(line.from_client and line.message.get("method") == "turn/interrupt" for line in own)
     return RecordedTurn(ask, thread_id, turn_id, steps, interrupted)
+
+
+def _check_texts(lines: Iterable[_Line]) -> None:
+    """Raises `FixtureError` for a message whose whole text is not what its deltas say: only these would be played."""
+    deltas: defaultdict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        match line.message:
+            case {"method": "item/agentMessage/delta", "params": {"itemId": str(item), "delta": str(delta)}}:
+                deltas[item].append(delta)
+            case {"method": "error", "params": {"willRetry": True}}:
+                deltas.clear()  # the model begins again
+            case {"method": "item/completed", "params": {"item": {"id": str(item), "text": str(text)}}}:
+                told = "".join(deltas.pop(item, ()))
+                if not text or text.startswith(told):
+                    continue
+                at = next(index for index, letter in enumerate(told) if text[index : index + 1] != letter)
+                one, other = (json.dumps(whole[at : at + _SHOWN], ensure_ascii=False) for whole in (text, told))
+                raise FixtureError(
+                    f"line {line.number}: at character {at + 1} the text has {one}, and its deltas have {other}: "
+                    "write it in both, or take out the deltas."
+                )
+            case _:
+                pass
 
 
 def load_messages(case: Path) -> list[ReplayMessage]:
@@ -242,7 +272,7 @@ def _parse_meta(number: int, line: bytes) -> ReplayMessage:
 def _parse_line(number: int, line: bytes) -> _Line:
     match _parse_object(number, line):
         case {"t": (int() | float()) as at, "dir": ("client" | "server") as side, "msg": dict() as message}:
-            return _Line(float(at), side == "client", message)
+            return _Line(number, float(at), side == "client", message)
         case _:
             raise FixtureError(f'line {number} is not {{"t": seconds, "dir": "client" or "server", "msg": {{...}}}}.')
 

@@ -119,6 +119,31 @@ def test_a_turn_that_the_proxy_left_is_known() -> None:
     assert "turn/interrupt" not in methods(jsonl(lines))
 
 
+def test_a_text_that_its_deltas_contradict_is_told_with_its_line() -> None:
+    lines = [asked("hi"), *answered(["Hel", "lo, you"])]
+    lines[-2]["msg"]["params"]["item"]["text"] = "Hello, all"
+    assert sentence_on(jsonl(lines)) == (
+        'line 7: at character 8 the text has "all", and its deltas have "you": '
+        "write it in both, or take out the deltas."
+    )
+
+
+@pytest.mark.parametrize("whole", ["", "Hello", "Hello again"])
+def test_a_text_that_goes_on_behind_its_deltas_or_is_left_out_contradicts_nothing(whole: str) -> None:
+    lines = [asked("hi"), *answered(["Hel", "lo"])]
+    lines[-2]["msg"]["params"]["item"]["text"] = whole
+    assert len(methods(jsonl(lines))) == 5
+
+
+def test_a_message_that_is_begun_again_is_compared_with_its_own_deltas() -> None:
+    lines = [asked("hi"), *answered(["Hel", "lo"])]
+    lines[3:3] = [
+        said(0.0, "item/agentMessage/delta", turnId="U", itemId="I", delta="Broken"),
+        said(0.0, "error", turnId="U", willRetry=True, error={"message": "lost"}),
+    ]
+    assert len(methods(jsonl(lines))) == 7
+
+
 def test_unknown_members_of_the_first_line_are_kept() -> None:
     fixture = parse_fixture("case", jsonl(answered(["x"]), ask={"last_user": "hi"}, model="gpt-x", recorded="today"))
     assert fixture.meta["recorded"] == "today"
