@@ -29,6 +29,7 @@ from ..shaping import habit_as_recorded, shaping_settings
 from .options import RecordOptions
 from .recorder import Recorder
 from .scrub import Scrubber
+from .secrets import is_secret_variable
 from .shelf import sweep
 
 
@@ -61,10 +62,9 @@ def scrubber_for(settings: Settings, folder: Path, patterns: Iterable[re.Pattern
 
 
 def _keys(settings: Settings) -> list[str]:
-    secret = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-    named = (value for name, value in os.environ.items() if name.endswith(secret))
+    named = (value for name, value in os.environ.items() if is_secret_variable(name, value))
     given = (server_key(settings), settings.inspect_key)
-    return [*read_keys(settings), *(key for key in given if key), *(value for value in named if len(value) >= 8)]
+    return [*read_keys(settings), *(key for key in given if key), *named]
 
 
 def _private_folders(settings: Settings, folder: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ...replay.key_placeholder import PLACEHOLDER
 from ...replay.placeholders import HOME, KEY, PERSON, REDACTED, WINDOWS_HOME, mail_address
 from ...turn.filters import places
-from .secrets import KEYS, NAMED_SECRETS, SECRET_NAME
+from .secrets import KEYS, LONG, NAMED_SECRETS, SECRET_NAME
 
 _HOMES = re.compile(r"/(?:home|Users)/[^/\s\"'`:;,<>()]+|(?<![\w/])/root(?=/|\b)")
 # A folder of pytest's `tmp_path` or of Python's `tempfile`: the first has the user's name, and each run has others.
@@ -118,7 +118,7 @@ class Scrubber(Struct):
             end = max(end, cut.end)
 
     def _known_keys(self) -> Iterator[re.Pattern[str]]:
-        yield from (re.compile(re.escape(key)) for key in self.keys if key)
+        yield from (_known_key(key) for key in self.keys if key)
         yield KEYS
 
     def _known_homes(self) -> Iterator[re.Pattern[str]]:
@@ -131,6 +131,13 @@ class Scrubber(Struct):
 
     def _email(self, address: str) -> str:
         return self._emails.setdefault(address, mail_address(len(self._emails) + 1))
+
+
+def _known_key(key: str) -> re.Pattern[str]:
+    """A short key may be a part of words, which say nothing of it. An escape of JSON in front is no part of one."""
+    if len(key) >= LONG:
+        return re.compile(re.escape(key))
+    return re.compile(rf"(?:(?<![^\W_])|(?<=\\[bfnrt])){re.escape(key)}(?![^\W_])")
 
 
 def with_names(value: object, names: Mapping[str, str]) -> object:

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import re
 
+# Characters of a secret that is so by no accident.
+LONG = 8
+
+# Words, as names of columns are: no letter that changes its case within a word, and no digit.
+_WORDS = re.compile(r"[A-Za-z]?(?:[a-z]+|[A-Z]+)(?:[ ._-][A-Za-z]?(?:[a-z]+|[A-Z]+))*")
+
 # How keys begin that say whose they are, and what else is in them.
 _MARKED = (
     (r"sk-", r"[\w-]{12,}"),
@@ -37,6 +43,14 @@ _NAME = rf"(?:{_PASSWORD}|(?i:secret|token|credential|(?:api|access|private|secr
 
 # Names of members whose text is a secret, as `password`, `dbPassword`, `client_secret`.
 SECRET_NAME = re.compile(rf"{_NAME}\Z")
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable of the environment holds a secret. A key may also be one to sort or to look up by."""
+    if len(value) < LONG or not name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
+        return False
+    return SECRET_NAME.search(name) is not None or not _WORDS.fullmatch(value)
+
 
 # Between a name and a value that stands there as it is, also in Markdown.
 _BOLD = r"[*_`]{0,3}"

@@ -88,6 +88,10 @@ async def test_it_replays(answer: Script, tmp_path: Path) -> None:
     [
         ("NOTES_API_KEY", "beans-and-peas", True),
         ("NOTES_ACCESS_KEY", "beans-and-peas", True),
+        ("FERNET_KEY", "beans-and-peas-4", True),
+        ("FERNET_KEY", "BeansAndPeas", True),
+        ("SORT_KEY", "timestamp", False),
+        ("PARTITION_KEY", "user_id.created-at", False),
         ("NOTES_TOKEN", "beans-and-peas", True),
         ("NOTES_SECRET", "beans-and-peas", True),
         ("NOTES_PASSWORD", "beans-and-peas", True),

@@ -80,6 +80,19 @@ def test_what_only_begins_as_a_key_stays(text: str) -> None:
     assert Scrubber().text(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "scrubbed"),
+    [
+        ("a note of notes, or a Note", "a [key] of notes, or a Note"),
+        ("Bearer note, /note/1 and note_1", "Bearer [key], /[key]/1 and [key]_1"),
+        (r"""{"text": "one\nnote\tnote\\nnote"}""", r"""{"text": "one\n[key]\t[key]\\n[key]"}"""),
+        ("denote", "denote"),
+    ],
+)
+def test_a_short_key_is_found_where_it_is_no_part_of_a_word(text: str, scrubbed: str) -> None:
+    assert Scrubber(keys=["note"]).text(text) == scrubbed
+
+
 def test_a_private_folder_is_found_inside_of_json_too() -> None:
     scrubber = Scrubber(folders=[Path(r"C:\Users\Ann Lee")])
     for text in (r"C:\Users\Ann Lee\a.md", r"C:\\Users\\Ann Lee\\a.md"):
