@@ -82,6 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    if os.environ.get("HOME") == "":  # would be `/`; without one, the system is asked
+        del os.environ["HOME"]
     _print_any_character()
     as_json = wants_json(words, os.environ)
     tell_as("json" if as_json else "console")

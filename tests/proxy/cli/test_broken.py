@@ -358,8 +358,10 @@ def run(*arguments: str, environment: dict[str, str], before: str = "") -> subpr
     )  # fmt: skip
 
 
-def test_without_a_home_the_system_is_asked_for_one_and_else_it_is_said() -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in {"HOME", "XDG_DATA_HOME"}}
+@pytest.mark.parametrize("home", [{}, {"HOME": ""}])
+def test_without_a_home_the_system_is_asked_for_one_and_else_it_is_said(home: dict[str, str]) -> None:
+    others = {name: value for name, value in os.environ.items() if name not in {"HOME", "XDG_DATA_HOME"}}
+    environment = others | home
     nobody = "import pwd\npwd.getpwuid = lambda uid: (_ for _ in ()).throw(KeyError(uid))"
     done = run("doctor", environment=environment, before=nobody)
     assert done.returncode == 2
