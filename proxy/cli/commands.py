@@ -170,7 +170,7 @@ def _service_flags(parser: argparse.ArgumentParser) -> None:
 def _service(sources: Sources, arguments: Arguments) -> int:
     from .service import run_service
 
-    return run_service(arguments["action"], arguments["serve_flags"], sources.settings, start=arguments["start"])
+    return run_service(arguments["action"], arguments["serve_flags"], sources, start=arguments["start"])
 
 
 def _eval_flags(parser: argparse.ArgumentParser) -> None:

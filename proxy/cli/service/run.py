@@ -13,11 +13,14 @@ from pathlib import Path
 from ...advice import command
 from ...backends import find_kind
 from ...errors import UsageError
+from ...folders import config_folder
 from ...logs import tell
 from ...one_run import to_keep
 from ...server import read_keys
 from ...setting_values import user_path
-from ...settings import Settings
+from ...settings import SETTINGS
+from ...sources import Sources
+from ..settings import SECRET
 from . import launchd, scheduler, systemd
 from .job import Service, ServiceJob
 
@@ -35,13 +38,13 @@ PASSED_ON = re.compile(
 )
 
 
-def run_service(action: str, flags: Sequence[str], settings: Settings, *, start: bool) -> int:
-    """One action; `flags` are those of `tagcall serve` that make `settings`. Returns the exit status."""
+def run_service(action: str, flags: Sequence[str], sources: Sources, *, start: bool) -> int:
+    """One action; `flags` are those of `tagcall serve` among the `sources`. Returns the exit status."""
     make = SYSTEMS.get(sys.platform)
     if make is None:
         raise UsageError(f"tagcall cannot install a service on {sys.platform}: have the system run `tagcall serve`.")
     if action == "install":
-        _check(settings)
+        _check(sources)
     elif flags:
         raise UsageError(f"Flags of `tagcall serve` are for {command('service install')}", f"{action} takes none")
     service = make(job(flags) if action == "install" else ServiceJob(["tagcall"], {}, user_path("~")))
@@ -54,16 +57,16 @@ def run_service(action: str, flags: Sequence[str], settings: Settings, *, start:
             return _remove(service)
 
 
-def _check(settings: Settings) -> None:
+def _check(sources: Sources) -> None:
     """What `serve` would refuse when nobody looks, and what must not stand in a file."""
-    for given, flag in ((settings.api_key, "--api-key-file"), (settings.backend_key, "--backend-key-file")):
-        if given:
-            raise UsageError(
-                "Others could read a key in the service's file",
-                f"write it into a file of its own, and name that with {flag}",
-            )
-    read_keys(settings)
-    find_kind(settings.backend)
+    for row in SETTINGS:
+        if row.name in SECRET and sources.origins[row.name] in {row.flag, row.variable}:
+            place = f"a file of its own, and name that with {row.flag}-file"
+            if row.name == "inspect_key":
+                place = f'{config_folder() / "tagcall.toml"}, as `inspect_key = "KEY"`'
+            raise UsageError("Others could read a key in the service's file", f"write it into {place}")
+    read_keys(sources.settings)
+    find_kind(sources.settings.backend)
 
 
 def job(flags: Sequence[str]) -> ServiceJob:

@@ -89,6 +89,7 @@ def test_one_that_runs_is_ended_before_it_is_started_anew(calls: Path) -> None:
     [
         (["--api-key", "secret-key"], "--api-key-file"),
         (["--backend", "vllm", "--backend-key", "secret-key"], "--backend-key-file"),
+        (["--inspect-key", "secret-key"], "/tagcall.toml, as `inspect_key = "),
         (["--host", "0.0.0.0"], "set a key"),
         (["--backend", "magic"], "--backend magic is unknown"),
         (["--port", "99999"], "is not a port"),
@@ -100,6 +101,21 @@ def test_what_would_not_start_or_would_show_a_key_is_not_installed(
     assert main(["service", "install", "--", *flags]) == 2
     assert said in capsys.readouterr().err
     assert files(calls) == []
+
+
+def test_a_key_of_the_environment_is_not_installed_and_one_of_tagcall_toml_is_no_hindrance(
+    calls: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TAGCALL_INSPECT_KEY", "secret-key")
+    assert main(["service", "install"]) == 2
+    assert "Others could read a key" in capsys.readouterr().err
+    monkeypatch.delenv("TAGCALL_INSPECT_KEY")
+    written = calls.parent / "home" / ".config" / "tagcall" / "tagcall.toml"
+    written.parent.mkdir(parents=True)
+    written.write_text('api_key = "secret-key"\ninspect_key = "secret-page"\n', "utf-8")
+    assert main(["service", "install"]) == 0
+    (file,) = (file for file in files(calls) if file != written)
+    assert b"secret" not in file.read_bytes()
 
 
 def test_a_home_that_cannot_be_written_is_told(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
