@@ -53,6 +53,8 @@ _MOST_BYTES = 4 * 2**20
 _GAP = "\n\n"
 # Of the folders to which the calls of one answer change: a client is in one of them, and most answers have one.
 _FOLDERS = 4
+# Characters that defaults may add to the calls of an answer: each object may get all that stand in its tool's schema.
+_MOST_FILLED = 4 * 2**20
 
 
 class OwnLine(Enum):
@@ -214,8 +216,11 @@ def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolR
     their ids, and what the model said of them holds.
     """
     calls = [entry for entry in entries if isinstance(entry, PastCall)]
-    declared = {call.name: tool.parameters for call in calls if (tool := tools.match(call.name)) is not None}
-    filled = {name: properties_of(text) for name, text in declared.items() if text and '"default"' in text}
+    matched = {call.name: tools.match(call.name) for call in calls}
+    declared = {name: tool.parameters for name, tool in matched.items() if tool is not None and tool.parameters}
+    defaults = {name: schema for name, schema in declared.items() if '"default"' in schema}
+    longest = sum(call.arguments.count("{") * len(defaults.get(call.name, "")) for call in calls)
+    filled = {name: properties_of(schema) for name, schema in defaults.items()} if longest <= _MOST_FILLED else {}
     folders = [folder_of(call.arguments) for call in calls]
 
     @cache  # a call may be long, and most of it is the same in each form of the answer

@@ -495,6 +495,17 @@ def test_an_answer_may_come_back_without_the_text_beside_its_calls_and_with_defa
     assert (meaning_of_answer(back) in meanings_of_answer([LOOK, READ], LIMITED)) is is_same
 
 
+@pytest.mark.parametrize(("length", "ways"), [(10, 2), (10_000, 1)])
+def test_defaults_that_are_much_longer_than_the_calls_are_not_written_into_them(length: int, ways: int) -> None:
+    """A schema of some kilobytes would make gigabytes of a list of empty objects."""
+    noted = {"properties": {"notes": {"items": {"properties": {"text": {"default": "x" * length}}}}}}
+    tools = ToolRegistry([Tool("write_notes", parameters=json.dumps(noted))])
+    calls = [PastCall("call_1", "write_notes", json.dumps({"notes": [{}] * 1000}))]
+    meanings = meanings_of_answer(calls, tools)
+    assert len(meanings) == ways
+    assert meaning_of_answer(calls) in meanings
+
+
 def command(text: str, number: int = 1) -> PastCall:
     return PastCall(f"call_{number}", "bash", json.dumps({"command": text}))
 
