@@ -280,9 +280,9 @@ def _shown(said: Iterable[Part], form: _Form, header: str = "") -> tuple[Part, .
 
 
 def _content(said: Iterable[Part]) -> Iterator[str]:
-    """Of each part its kind and its value."""
+    """Of each part its kind and its value, and how closely an image is looked at."""
     for part in said:
-        yield from ("text", part.text.strip()) if isinstance(part, Text) else ("image", part.url)
+        yield from ("text", part.text.strip()) if isinstance(part, Text) else (f"image {part.detail}", part.url)
 
 
 def _answer_text(answer: Iterable[AssistantText | PastCall], form: _Form) -> str:

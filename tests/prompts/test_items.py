@@ -417,6 +417,7 @@ DIFFERENT: list[list[Entry]] = [
     [UserTurn((IMAGE,))],
     [UserTurn((IMAGE, IMAGE))],
     [UserTurn((Image("data:image/png;base64,BB=="),))],
+    [UserTurn((Image(IMAGE.url, "original"),))],
     [user(IMAGE.url)],
     [UserTurn((Text("Hello"), IMAGE))],
     [UserTurn((IMAGE, Text("Hello")))],
