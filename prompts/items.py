@@ -14,7 +14,7 @@ item without something to see: blank texts and messages are left out, and a resu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cache
 from hashlib import blake2b
@@ -80,7 +80,7 @@ class Item(Struct, frozen=True):
 
     `meaning` is a digest of what was said, however it is written: line ends, outer white space and how a text
     is cut into parts do not count, nor do the spelling of a call's JSON, its key and what clients tidy up in it
-    (`sent_back`). Lines of ours have none.
+    (`sent_back`). Behind that of an answer's texts each of its calls has one. Lines of ours have none.
     `phased` is an answer whose messages had phases as these messages, for backends that take such; else empty.
     `tool` is the name of the one whose result this is, for backends that tell results from what a user says.
     """
@@ -204,8 +204,7 @@ def meaning_of_answer(entries: Sequence[AssistantText | PastCall]) -> bytes:
     has one text beside its calls. So blank lines in it count as one, for that is what stands between two messages.
     Empty where nothing was said, as such an answer is no item.
     """
-    calls = (entry for entry in entries if isinstance(entry, PastCall))
-    return _meaning(_told_in(entries), (field for call in calls for field in _fields(call)))
+    return _meaning(_told_in(entries), [_call_meaning(entry) for entry in entries if isinstance(entry, PastCall)])
 
 
 def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolRegistry) -> frozenset[bytes]:
@@ -224,19 +223,19 @@ def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolR
     folders = [folder_of(call.arguments) for call in calls]
 
     @cache  # a call may be long, and most of it is the same in each form of the answer
-    def fields(place: int, folder: str | None, with_defaults: bool) -> tuple[str, ...]:
+    def one(place: int, folder: str | None, with_defaults: bool) -> bytes:
         call = calls[place]
-        return _fields(call, filled[call.name] if with_defaults else None, folder)
+        return _call_meaning(call, filled[call.name] if with_defaults else None, folder)
 
-    def written(folder: str | None, with_defaults: bool) -> Iterator[str]:
+    def called(folder: str | None, with_defaults: bool) -> Iterator[bytes]:
         for place, call in enumerate(calls):
             its = folder if folders[place] == folder else None
-            yield from fields(place, its, with_defaults and call.name in filled)
+            yield one(place, its, with_defaults and call.name in filled)
 
     told = _told_in(entries)
     return frozenset(
         [
-            _meaning(text, written(folder, with_defaults))
+            _meaning(text, [*called(folder, with_defaults)])
             for text in ({told, ""} if calls else {told})
             for with_defaults in {False, bool(filled)}
             for folder in [None, *islice(dict.fromkeys(filter(None, folders)), _FOLDERS)]
@@ -244,20 +243,49 @@ def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolR
     )
 
 
+def forms_of_rounds(rounds: Sequence[Item], answers: Collection[bytes]) -> Iterator[Sequence[bytes]]:
+    """The meanings of `rounds` of calls and of their answer in each form in which they may come back.
+
+    The answer has one of the meanings `answers`, or is empty. Some clients make one round of those that have no words
+    between them:
+
+        call 1, result 1, call 2, result 2  -->  call 1, call 2, result 1, result 2
+    """
+    speaks = not all(answer.startswith(_ONLY_CALLS) for answer in answers)
+    for answer in answers:
+        items = [*rounds, Item("assistant", (), answer)] if answer else rounds
+        yield [item.meaning for item in items]
+        # Who makes one round leaves no words out: they would come behind it.
+        if not (speaks and answer.startswith(_ONLY_CALLS)):
+            yield _one_round(items)
+
+
+def _one_round(items: Iterable[Item]) -> Sequence[bytes]:
+    meanings: list[bytes] = []
+    calls: int | None = None
+    for item in items:
+        if calls is not None and item.meaning.startswith(_ONLY_CALLS):
+            meanings[calls] += item.meaning[_DIGEST_SIZE:]
+            continue
+        if item.role == "assistant":
+            calls = len(meanings) if len(item.meaning) > _DIGEST_SIZE else None
+        meanings.append(item.meaning)
+    return meanings
+
+
 def _told_in(entries: Iterable[AssistantText | PastCall]) -> str:
     return _told(entry.text for entry in entries if isinstance(entry, AssistantText))
 
 
-def _fields(call: PastCall, properties: Members | None = None, folder: str | None = None) -> tuple[str, ...]:
-    """What counts of a call; `properties` and `folder` as in `sent_back`."""
+def _call_meaning(call: PastCall, properties: Members | None = None, folder: str | None = None) -> bytes:
+    """`properties` and `folder` as in `sent_back`."""
     value = sent_back(call.arguments, properties, folder)
     arguments = ("text", normalise_newlines(call.arguments).strip()) if value is None else ("json", value)
-    return (call.call_id, call.name, *arguments)
+    return _digest("call", call.call_id, call.name, *arguments)
 
 
-def _meaning(told: str, fields: Iterable[str]) -> bytes:
-    called = [*fields]
-    return _digest("assistant", told, *called) if told or called else b""
+def _meaning(told: str, called: Sequence[bytes]) -> bytes:
+    return b"".join([_digest("assistant", told), *called]) if told or called else b""
 
 
 def _said(parts: Iterable[Part]) -> list[Part]:
@@ -332,3 +360,7 @@ def _digest(*fields: str) -> bytes:
     """One digest of `fields`, each framed by its length: what stands in one cannot reach into the next."""
     framed = "".join([f"{len(field)}:{field}" for field in fields])
     return blake2b(framed.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_SIZE).digest()
+
+
+# How an answer begins that is nothing but calls.
+_ONLY_CALLS = _meaning("", [b""])

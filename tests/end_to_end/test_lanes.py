@@ -105,6 +105,45 @@ async def test_a_client_that_drops_the_text_beside_calls_or_fills_in_defaults_ke
     assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
 
 
+@pytest.mark.parametrize("each_step", [True, False])
+async def test_a_client_that_makes_one_round_of_several_keeps_its_thread(
+    model: ScriptedModel, codex: TestProgram, tmp_path: Path, each_step: bool
+) -> None:
+    """As older versions of Mastra do at each step, and LibreChat from the next question on."""
+
+    def respond(body: Mapping[str, Any]) -> Reply:
+        call = write_call(
+            "read_note", json.dumps({"path": f"{len(model.requests)}.md"}), key=key_of(developer_of(body))
+        )
+        return Reply([Message(call)]) if len(model.requests) % 4 else Reply([Message("Done.")])
+
+    model.choose = respond
+    conversation: list[Any] = []
+    async with serving(model, TestBackend(codex), tmp_path / "home") as endpoint:
+        for _ in range(2):
+            conversation.append({"role": "user", "content": "Read my notes."})
+            calls: list[Any] = []
+            results: list[Any] = []
+            rounds: list[Any] = []
+            output: list[Any] = []
+            for _ in range(4):
+                said = [*calls, *results] if each_step else rounds
+                answer = await endpoint.client.responses.create(
+                    model="gpt-5.5", input=[*conversation, *said], tools=TOOLS, instructions="Be brief."
+                )
+                output = [item.to_dict() for item in answer.output]
+                called = [call.to_dict() for call in calls_of(answer)]
+                found = [
+                    {"type": "function_call_output", "call_id": call["call_id"], "output": "Long."} for call in called
+                ]
+                calls, results, rounds = [*calls, *called], [*results, *found], [*rounds, *called, *found]
+            conversation += [*calls, *results, *output]
+    bodies = [dict(request.body) for request in model.requests]
+    assert len(bodies) == 8
+    assert len({body["prompt_cache_key"] for body in bodies}) == 1
+    assert all(holds(later, earlier) for earlier, later in pairwise(bodies))
+
+
 async def test_a_conversation_that_is_compacted_is_read_from_what_the_backend_holds(
     model: ScriptedModel, codex: TestProgram, tmp_path: Path
 ) -> None:

@@ -11,15 +11,15 @@ own history. A lane keeps a digest of what it holds, never the text itself.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from prompts import Item, OwnLine, Part, Text, no_tools
+from prompts import Item, OwnLine, Part, Text, forms_of_rounds, no_tools
 
 from ...contracts import Prompt, Usage
 from .errors import MAX_INPUT, too_long
@@ -53,8 +53,10 @@ class Unsaid(Struct, frozen=True):
 
 
 class HeldThread(Struct, eq=False):
-    """A thread, and what it holds: `count` items, whose digest is one of `held`, in so many `characters`.
+    """A thread, and what it holds, in so many `characters`.
 
+    `held`: the digests of its conversation as it may come back, by how many items it is then. `count`: how many items
+    of the prompt that it was taken for, or held last.
     `effort`: one was sent once, and codex keeps the last until it is told another; none is no other. `tiered`: so was a
     service tier, and none is one. `calls_held`: an answer in it was held to a schema, and models imitate how that is
     written, where they can. `bare`: its identity without what its head says of tools, where one that declares some was
@@ -66,7 +68,7 @@ class HeldThread(Struct, eq=False):
     identity: Identity
     thread: Started
     names: frozenset[str] = frozenset()
-    held: frozenset[bytes] = frozenset()
+    held: Mapping[int, Collection[bytes]] = field(default_factory=dict)
     count: int = 0
     characters: int = 0
     reminded_at: int | None = None
@@ -123,8 +125,7 @@ class HeldThread(Struct, eq=False):
             self.reminded_at = self.characters
         # An empty answer is no item: nobody sends it back.
         self.count = len(items) + all(answers)
-        said = [*map(_meaning, items)]
-        self.held = frozenset([beginnings([*said, answer], [self.count])[self.count] for answer in answers])
+        self.held = _forms(items, answers)
         self.effort = self.effort or prompt.effort is not None
         self.tiered = self.tiered or prompt.tier is not None
         self.calls_held = self.calls_held or prompt.calls_held
@@ -158,9 +159,24 @@ def weight(items: Sequence[Item]) -> int:
     return sum(len(part.text if isinstance(part, Text) else part.url) for item in items for part in item.parts)
 
 
+def _forms(items: Sequence[Item], answers: Collection[bytes]) -> Mapping[int, Collection[bytes]]:
+    """`HeldThread.held` of `items` and their answer, which may come back with any of these meanings."""
+    rounds = len(items)
+    while rounds and (items[rounds - 1].role == "assistant" or items[rounds - 1].tool is not None):
+        rounds -= 1
+    # All forms begin alike.
+    older = blake2b(b"".join(map(_meaning, items[:rounds])), digest_size=_DIGEST_SIZE)
+    held: defaultdict[int, set[bytes]] = defaultdict(set)
+    for meanings in forms_of_rounds(items[rounds:], answers):
+        rolling = older.copy()
+        rolling.update(b"".join(meanings))
+        held[rounds + len(meanings)].add(rolling.digest())
+    return held
+
+
 def beginnings(meanings: Sequence[bytes], counts: Iterable[int]) -> Mapping[int, bytes]:
     """The digests of beginnings of a conversation, by the `counts` of their items, which have these `meanings`."""
-    # Each meaning is a digest itself, and all are of one length.
+    # Each meaning is of digests itself, all of one length, which say whether an item begins with them.
     rolling, at = blake2b(digest_size=_DIGEST_SIZE), 0
     digests: dict[int, bytes] = {}
     for count in sorted(counts):
@@ -188,11 +204,14 @@ class Lanes(Struct):
 
     def take(self, prompt: Prompt, *, outputs: bool = False) -> HeldThread | None:
         """The lane that holds the longest true beginning of the prompt's conversation; nobody else's then."""
-        best, self.reason = self._find(prompt, outputs)
-        return None if best is None else self._remove(best)
+        best, count, self.reason = self._find(prompt, outputs)
+        if best is None:
+            return None
+        best.count = count
+        return self._remove(best)
 
-    def _find(self, prompt: Prompt, outputs: bool) -> tuple[HeldThread | None, str]:
-        """That lane, and why it is this one or none."""
+    def _find(self, prompt: Prompt, outputs: bool) -> tuple[HeldThread | None, int, str]:
+        """That lane, how many of the prompt's items it holds, and why it is this one or none."""
         items = prompt.said
         wanted = identity(prompt, outputs=outputs)
         # A request without tools may find some. Clients sum up a conversation, the longest that they have, by such a
@@ -200,18 +219,20 @@ class Lanes(Struct):
         toolless = prompt.toolless
         alike = [lane for lane in self._idle if lane.identity == wanted or (toolless and lane.bare == wanted)]
         # Something must be old, and something unanswered, or codex would have nothing to answer.
-        counts = {lane.count for lane in alike if 0 < lane.count < len(items) + (lane.unanswered is not None)}
+        end = len(items)
+        counts = {at for lane in alike for at in lane.held if 0 < at < end + (lane.unanswered is not None)}
         known = beginnings([*map(_meaning, items)], counts) if counts else {}
         lines = binding_lines(prompt)
         asked = [lane for lane in alike if lane.unanswered is None or lane.unanswered <= lines]
-        holding = [lane for lane in asked if known.get(lane.count) in lane.held]
+        holding = {lane: at for lane in asked for at, held in lane.held.items() if known.get(at) in held}
         equal = [lane for lane in holding if prompt.effort is not None or not lane.effort]
         fitting = [lane for lane in equal if prompt.calls_held or not lane.calls_held]
         reason = _reason(items, alike, holding, equal, fitting)
         if not fitting:
-            return None, reason
+            return None, 0, reason
         # Among equals that of the same conversation, then the one that was used last.
-        return max(fitting, key=lambda lane: (lane.count, len(lane.names & prompt.names), lane.used)), reason
+        best = max(fitting, key=lambda lane: (holding[lane], len(lane.names & prompt.names), lane.used))
+        return best, holding[best], reason
 
     def keep(self, lane: HeldThread, now: float) -> list[HeldThread]:
         """`lane` is idle from `now` on. Returns those that are none any more for it."""
@@ -239,7 +260,7 @@ class Lanes(Struct):
 def _reason(
     items: Sequence[Item],
     alike: Sequence[HeldThread],
-    holding: Sequence[HeldThread],
+    holding: Collection[HeldThread],
     equal: Sequence[HeldThread],
     fitting: Sequence[HeldThread],
 ) -> str:

@@ -150,6 +150,85 @@ def test_a_request_without_tools_that_was_not_answered_is_asked_again_without_to
     assert lanes(held).take(prompt(*summing)) is None
 
 
+LOOP: tuple[Entry, ...] = (*FIRST, read("c1"), result("c1"), read("c2", "b.md"), result("c2", "# B"))
+ONE_ROUND: tuple[Entry, ...] = (*FIRST, read("c1"), read("c2", "b.md"), result("c1"), result("c2", "# B"))
+DONE = AssistantText("Done.")
+
+
+def test_a_client_that_makes_one_round_of_several_goes_on_at_each_step_and_at_the_next_question() -> None:
+    held = lane(prompt(*LOOP[:3]), [read("c2", "b.md")])
+    asked = prompt(*ONE_ROUND)
+    assert lanes(held).take(asked) is held
+    assert held.say(asked).older == []
+    assert held.say(asked).newest == [Text("[tool:c2] # B")]
+    for before in (LOOP, ONE_ROUND):
+        held = lane(prompt(*before), [DONE])
+        asked = prompt(*ONE_ROUND, DONE, user("And?"))
+        assert lanes(held).take(asked) is held
+        assert held.say(asked).newest == [Text("And?")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (*FIRST, read("c2", "b.md"), read("c1"), result("c2", "# B"), result("c1")),
+        (*FIRST, read("c1"), read("c2", "b.md"), result("c1", "# B"), result("c2")),
+        (*FIRST, read("c1"), read("c2"), result("c1"), result("c2", "# B")),
+        (*FIRST, read("c1"), read("c2", "b.md"), result("c1")),
+        (*FIRST, read("c1"), result("c1"), result("c2", "# B")),
+        (*FIRST, read("c1"), read("c2", "b.md"), read("c3"), result("c1"), result("c2", "# B"), result("c3")),
+        (*FIRST, AssistantText("I look."), *ONE_ROUND[1:]),
+    ],
+)
+def test_one_round_of_others_is_another_history(other: tuple[Entry, ...]) -> None:
+    assert lanes(lane(prompt(*LOOP), [DONE])).take(prompt(*other, DONE, user("And?"))) is None
+
+
+def test_rounds_with_words_between_them_are_not_made_one() -> None:
+    spoken: tuple[Entry, ...] = (*LOOP[:3], AssistantText("And b.md."), *LOOP[3:])
+    for joined in (
+        (*FIRST, AssistantText("And b.md."), *ONE_ROUND[1:]),
+        (*ONE_ROUND[:2], AssistantText("And b.md."), *ONE_ROUND[2:]),
+        ONE_ROUND,
+    ):
+        assert lanes(lane(prompt(*spoken), [DONE])).take(prompt(*joined, DONE, user("And?"))) is None
+    held = lane(prompt(*LOOP[:3]), [AssistantText("And b.md."), read("c2", "b.md")])
+    assert lanes(held).take(prompt(*ONE_ROUND)) is None, "its words would come behind it"
+    assert lanes(held).take(prompt(*LOOP)) is held
+
+
+ROUNDS = st.lists(
+    st.tuples(
+        st.sampled_from(["", "", "I look."]), st.lists(st.sampled_from(["a.md", "b.md"]), min_size=1, max_size=3)
+    ),
+    max_size=5,
+)
+
+
+@given(ROUNDS, ROUNDS)
+def test_only_the_rounds_that_it_holds_go_on_whether_as_they_were_or_as_one(
+    rounds: list[tuple[str, list[str]]], others: list[tuple[str, list[str]]]
+) -> None:
+    def history(rounds: list[tuple[str, list[str]]], *, as_one: bool) -> list[Entry]:
+        said: list[Entry] = [*FIRST]
+        results: list[Entry] = []
+        number = 0
+        for text, paths in rounds:
+            if text or not as_one:
+                said, results = [*said, *results], []
+            said += [AssistantText(text)] if text else []
+            for path in paths:
+                number += 1
+                said.append(read(f"c{number}", path))
+                results.append(result(f"c{number}", f"of {path}"))
+        return [*said, *results, DONE, user("And?")]
+
+    held = lane(prompt(*history(rounds, as_one=False)[:-2]), [DONE])
+    forms = [history(rounds, as_one=as_one) for as_one in (False, True)]
+    for asked in (*forms, *(history(others, as_one=as_one) for as_one in (False, True))):
+        assert (lanes(held).take(prompt(*asked)) is held) is (asked in forms)
+
+
 def test_nothing_goes_on_where_nothing_was_said() -> None:
     assert lanes(lane(prompt(), [])).take(prompt(*FIRST)) is None
 
