@@ -1,8 +1,8 @@
 """JSON Schema by the `jsonschema` package, and Lark grammars by `llguidance`, held in bounds. Pure.
 
-The schema comes from a client and the value from a model; neither may fetch, hang or crash the server. The
-package bounds nothing: it fetches what a `$ref` names, follows references that double at each step, and matches a
-pattern for as long as it takes.
+The schema comes from a client and the value from a model. Neither may make the server fetch, hang or crash. The package
+bounds nothing: it fetches what a `$ref` names, follows references that double at each step, and matches a pattern for
+as long as it takes.
 
 schema          reads a schema, and finds the faults of a value or of the schema itself
 check           one check, and what it says in a sentence
@@ -17,10 +17,10 @@ declared        the schemas that a request declares, of its tools and of its ans
 coercion        arguments as a tool's schema wants them
 call_schemas    one schema for an answer that has to be calls
 
-`format` and unknown keywords say nothing.
+`format` and unknown keywords are ignored.
 
-The package is loaded when a name of it is first asked for, as `schema.read_schema`: a server is ready without, and it
-takes 20 ms of a start and 3 MB.
+The package is loaded at the first use of one of its names, such as `schema.read_schema`. A server starts without it,
+which saves 20 ms and 3 MB.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What one check may take. Counted and not timed, so that the same value and schema are always judged alike.
+"""The budget of one check. It is counted, not timed, so that the same value and schema are always judged alike.
 
-A step is worth about a microsecond where this was measured, at whatever it is spent: a keyword, eight members that are
-looked through, 64 characters of a message. Nothing that a schema or a value can make large may come cheaper.
+A step was measured as about a microsecond, whatever it is spent on: a keyword, eight members looked through, 64
+characters of a message. Nothing that a schema or a value can make large may come cheaper.
 """
 
 from __future__ import annotations

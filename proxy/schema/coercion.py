@@ -1,12 +1,12 @@
 """Make arguments fit the tool's schema where that loses nothing: `"5"` for a number is 5.
 
-A repaired call that lacks what the schema requires is doubtful: it is rather the repair that lost it. So is one with a
-member beside its arguments that nobody knows, unless that is a remark, which goes.
+A repaired call that lacks a required argument is doubtful: the repair may have lost it. A call with an unknown member
+beside its arguments is doubtful as well, unless the member is a remark, which is dropped.
 
-Values change only where the schema asks for other types than a string, and says so by a plain `type`, alone or in an
-`anyOf` with null: any other `anyOf`, `$ref` and the like are left alone, and so is what fits already. An empty value of
-an optional member goes where the schema allows none. A required member that may be null is null where it is left out.
-Of the text nothing but these values changes.
+A value changes only if the schema asks for another type than a string, by a plain `type`, alone or in an `anyOf` with
+null. Any other `anyOf`, `$ref` and the like are left alone, and so is a value that fits. An empty value of an optional
+member is dropped if the schema allows none. A required member that may be null becomes null if it is left out. Nothing
+else in the text changes.
 """
 
 from __future__ import annotations

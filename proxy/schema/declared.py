@@ -1,4 +1,4 @@
-"""Schemas that a request declares, and what they say of values: of a strict tool no doubt is left."""
+"""Schemas that a request declares, and whether values fit. For a strict tool, a value must be seen to fit."""
 
 from __future__ import annotations
 

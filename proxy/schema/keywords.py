@@ -1,4 +1,4 @@
-"""The keywords that are not as `jsonschema` has them: those that run on, and those that nearly every schema has."""
+"""Keywords that replace those of `jsonschema`: some would run on without bound, some stand in nearly every schema."""
 
 from __future__ import annotations
 

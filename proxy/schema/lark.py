@@ -1,8 +1,8 @@
 """Whether a text keeps to a Lark grammar, by llguidance, which the extra `grammars` brings.
 
 OpenAI names llguidance for the grammars of its own custom tools. It reads Lark's notation with terminals that need no
-backtracking, so all that it does can be counted. It goes down a grammar by recursion, and where its stack ends the
-whole process ends: each check has a thread with a stack of known size, and a grammar has few levels.
+backtracking, so all of its work can be counted. It walks a grammar by recursion, and a stack overflow would end the
+whole process. So each check runs in a thread with a stack of known size, and a grammar may have few levels.
 """
 
 from __future__ import annotations

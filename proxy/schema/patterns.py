@@ -1,9 +1,9 @@
-"""Whether a pattern is found in a text, by RE2, whose work grows with pattern and text and never runs away.
+"""Whether a pattern is found in a text, by RE2, whose work grows with pattern and text and never explodes.
 
-Patterns are those of ECMA-262, which RE2 writes a little differently. It neither looks ahead or behind nor refers back
-to what a group has met, so a pattern that does cannot be used. But looks ahead that stand behind a leading `^`, as in
-rules for passwords and in zod's for addresses of mail, are conditions on the whole text, and are asked for as patterns
-of their own.
+Patterns are those of ECMA-262, which RE2 writes a little differently. RE2 has no lookahead, lookbehind or
+backreferences, so a pattern with these cannot be used. The exception is lookahead right behind a leading `^`, as in
+rules for passwords and in zod's for mail addresses. It is a condition on the whole text, and is tried as a pattern of
+its own.
 """
 
 from __future__ import annotations

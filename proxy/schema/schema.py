@@ -1,4 +1,4 @@
-"""A schema by its text, and how values are held against it."""
+"""A schema by its text, and how values are checked against it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`unevaluatedProperties` and `unevaluatedItems`: what no keyword beside them, or in a subschema in its place, has met.
+"""`unevaluatedProperties` and `unevaluatedItems`: members that no keyword beside them, or in an applied subschema, met.
 
-The library's own look for it in a list for each member, and match patterns for as long as it takes.
+The library's own search a list for each member, and match patterns for as long as it takes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the keywords of `jsonschema` take for its validator. Here each step of a check is counted."""
+"""The validator that the keywords of `jsonschema` work with. It counts each step of a check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What turns the events of a turn into an API's own: one builder for the stream and for the plain answer."""
+"""Builders turn the events of a turn into an API's own: one builder for the stream and for the plain answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content of messages and tool results: a string or parts, of text, images and files, in the words of either API."""
+"""Content of messages and tool results: a string, or parts of text, images and files, in the words of either API."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Custom tools, whose input is free text, for a model that is only taught functions.
 
-The model is offered a function with one string, `input`, whose description carries the format; what it
-writes is unwrapped for the client, and a past input is wrapped for the model. A regular expression is the
-pattern of that string, and a Lark grammar stands beside the tool: an input is held to either as a strict
-function's arguments are to their schema.
+The model is offered a function with one string, `input`, whose description carries the format. What the model writes is
+unwrapped for the client, and a past input is wrapped for the model. A regular expression becomes the pattern of that
+string; a Lark grammar stands beside the tool. An input must match it, as a strict function's arguments their schema.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bytes of a request body to a JSON object, with the limits that keep it harmless.
 
-orjson refuses what the backend could not take either: NaN, a byte order mark, UTF-16, half a surrogate pair; the last
-one is mended. Depth is bounded because a deep body costs recursion in everything that walks it later, and the number
-of values because each of millions costs an object while nothing else runs.
+orjson refuses what the backend could not take either: NaN, a byte order mark, UTF-16, half a surrogate pair. The last
+of these is mended. Depth is bounded because everything that walks a deep body later would recurse. The number of values
+is bounded because each costs an object while nothing else runs.
 """
 
 from __future__ import annotations

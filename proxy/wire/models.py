@@ -1,4 +1,4 @@
-"""The model list as OpenAI writes it, and the names by which its models can be asked for."""
+"""The model list as OpenAI writes it, and the names by which you can ask for its models."""
 
 from __future__ import annotations
 

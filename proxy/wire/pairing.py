@@ -1,4 +1,4 @@
-"""Results that do not pair with their calls, made to.
+"""Pairs results with their calls where a client did not.
 
     call a, call b, result a, user                 b has none: it is said to have no separate one. Clients merge
                                                    neighbouring tool messages, so that all but one lose their id
@@ -6,9 +6,9 @@
     call a, result a, user, result a               a has two: both are shown, each where it stood
     call a, call a, result a, result a             one answer calls twice by one id: the results are theirs in order
 
-OpenAI refuses these. In a conversation that is shown as text they leave no doubt, and a client that has made one
-cannot make it good: each later request holds it too. What is made of it depends on the conversation alone and is the
-same in each of them.
+OpenAI refuses these. Here a conversation is shown as text, where they leave no doubt. A client that has made such a
+history cannot repair it: each later request holds it, too. The repair depends on the conversation alone, so it is the
+same in each request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text that has one place in an API, and paragraphs of its own at the backend: messages, and parts of thoughts."""
+"""Text that is one piece in an API, and several messages or thoughts at the backend: these become paragraphs."""
 
 from __future__ import annotations
 

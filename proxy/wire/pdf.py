@@ -1,7 +1,7 @@
-"""The text of a PDF, for a model that reads nothing else: by pypdf, which the extra `pdf` brings.
+"""The text of a PDF, for a model that reads only text, by pypdf from the extra `pdf`.
 
-What it may cost is counted and not timed: pages, bytes of what is drawn on them, characters. What is over a bound is
-refused, for nobody would notice the end that is missing.
+The cost is counted, not timed: pages, bytes of drawing instructions, characters. A file over a bound is refused,
+because nobody would notice that its end is missing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""An array of a request that goes on from one before: what both begin with is read once.
+"""An array of a request that begins like an earlier one: the common beginning is read once.
 
-Clients send a conversation whole each time. Reading goes on behind the longest beginning that came before, byte by byte
-the same JSON; nothing is known of it that the client does not send. The newest item may be another one when it comes
-again, so what is kept ends in front of it.
+Clients send a conversation whole each time. Reading starts behind the longest beginning that came before as the same
+JSON, byte for byte. So a client learns nothing that it did not send. The newest item may change before it comes again,
+so the kept beginning ends in front of it.
 """
 
 from __future__ import annotations

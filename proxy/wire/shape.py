@@ -1,8 +1,8 @@
-"""The shapes of a request's members as data: a check by name, and objects of them within each other.
+"""The shapes of a request's members as data: a check for each name, and objects within objects.
 
     {"store": flag, "top_p": number(0, 1), "image": members(context_compression=one_of("auto", "enabled"))}
 
-A member that is absent or `null` has every shape. Faults are worded by `reader`.
+An absent or `null` member fits every shape. `reader` words the faults.
 """
 
 from __future__ import annotations

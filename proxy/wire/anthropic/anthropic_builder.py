@@ -8,8 +8,8 @@
     message_stop
     error                     in place of the last two
 
-Clients read one or the other of these: the usage in both places, the text of a block's start, its stop. A call that
-broke off has no stop. docs/reference/messages.md.
+Different clients read different ones of these: the usage in either place, the text of a block's start, its stop. A call
+that broke off has no stop. docs/reference/messages.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     system     guidance, where it stands: moved to the front it would change the beginning of each prompt; so do
                tools that it brings, or takes back
 
-Unknown blocks are left out. A client whose history has one cannot make it good.
+Unknown blocks are left out, because a client whose history has one cannot repair it.
 """
 
 from __future__ import annotations

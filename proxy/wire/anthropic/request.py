@@ -1,7 +1,7 @@
 """POST /v1/messages: a request body to what the turn needs and what the answer depends on.
 
-docs/reference/messages.md says for each parameter what becomes of it. What is unknown is ignored: clients send fields
-and blocks of next week's, and a 400 costs them all that they have.
+docs/reference/messages.md says for each parameter what becomes of it. Unknown fields and blocks are ignored: clients
+send next week's, and a 400 would cost them the whole conversation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`messages` of Ollama's API to a transcript.
 
 Ids are rare here: the Python client drops those of calls, Home Assistant sends results that name nothing, and LangChain
-makes ids of its own. So a call gets one by its place, `call_<answers before it>_<calls before it in its answer>`. It is
-the same in each later request, and the one that the answer itself had: a lane is found by it. A result belongs to
+makes ids of its own. So a call gets an id by its place, `call_<answers before it>_<calls before it in its answer>`. The
+answer itself had this id, and each later request has it again, so that the lane is found. A result belongs to
 
     the call with its `tool_call_id`                else
     the first unanswered call of its `tool_name`    else

@@ -1,4 +1,4 @@
-"""Models as Ollama tells of them. Much of it has no meaning here, but hosts look for it: some raise without it."""
+"""Models as Ollama describes them. Many members mean nothing here, but some hosts raise without them."""
 
 from __future__ import annotations
 

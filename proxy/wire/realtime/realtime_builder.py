@@ -6,8 +6,8 @@
       call     output_item.added, (item added,) function_call_arguments.delta+, .done, (item done,) output_item.done
     response.done       completed | incomplete | failed | cancelled
 
-What stands in brackets tells of the conversation, for a response that belongs to it; the names are those of
-GA or beta. Reasoning is not told. Source: OpenAI's client 3.57, `types/realtime` and `types/beta/realtime`.
+Events in brackets are about the conversation, for a response that belongs to it. The names are those of GA or
+beta. Reasoning is not told. Source: OpenAI's client 3.57, `types/realtime` and `types/beta/realtime`.
 """
 
 from __future__ import annotations

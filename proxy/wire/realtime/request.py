@@ -1,7 +1,7 @@
-"""What a Realtime session is set to, and what one response is set to beside it.
+"""The settings of a Realtime session, and those of one response.
 
-Both are changed by objects that hold only what changes. SessionSettings of audio are accepted, because clients send
-them always, and mean nothing; an answer in audio is refused.
+Both are changed by objects that hold only what changes. Settings of audio are accepted without effect, because clients
+always send them. An answer in audio is refused.
 """
 
 from __future__ import annotations

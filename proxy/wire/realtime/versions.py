@@ -1,4 +1,4 @@
-"""How the two versions of the Realtime API name what is the same: GA, and the beta that older clients speak."""
+"""The names that differ between the two versions of the Realtime API: GA, and the beta that older clients speak."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compaction items: a summary in place of the items before it, in the member that OpenAI encrypts.
 
-Ours is base64 of a JSON object with a mark. It is neither secret nor signed, so what comes back is text
-that anybody may have written, and is shown to the model as such. Those of others say nothing to us.
+Ours is base64 of a JSON object with a mark. It is neither secret nor signed. So what comes back may be anybody's text,
+and the model is shown it as such. Compaction items of other servers cannot be read.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     the client ran it       shell_call, and a shell_call_output with its result
     OpenAI ran it           mcp_call, which holds its result
 
-A conversation that was begun at OpenAI comes with them. Its model has seen them, so ours is shown them as any call and
-result. Nobody wrote them for us: what is missing or of another shape is left out or shown as it is, never refused.
+A conversation that began at OpenAI brings them. Its model has seen them, so ours is shown them like any call and
+result. They were not written for tagcall: whatever is missing or has another shape is left out or shown as it is, never
+refused.
 """
 
 from __future__ import annotations

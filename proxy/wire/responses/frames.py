@@ -1,7 +1,7 @@
-"""Responses over WebSocket: the frames that SSE has not.
+"""Responses over WebSocket: the frames that SSE does not have.
 
-Events are the same objects as over SSE. What goes wrong before a Response has begun is an `error` frame with
-the status that HTTP would have: clients skip one without it. Source: Open Responses 2026-04-24 (WebSocket
+Events are the same objects as over SSE. A fault before a Response has begun is an `error` frame with the status
+that HTTP would have: clients skip one without it. Source: Open Responses 2026-04-24 (WebSocket
 mode), OpenAI's client 3.57.
 """
 

@@ -1,7 +1,7 @@
 """`input` of the Responses API to a transcript, and the pairing rules of calls and their outputs.
 
-What OpenAI refuses is refused in its words (docs/reference/errors.md); what it is known to accept is
-accepted, also without ids, with nulls and with members we do not know.
+Whatever OpenAI refuses is refused in its words (docs/reference/errors.md). Whatever it is known to accept is accepted,
+also without ids, with nulls and with unknown members.
 """
 
 from __future__ import annotations

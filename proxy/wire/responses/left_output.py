@@ -1,4 +1,4 @@
-"""The output of a Response whose process did not end it, from the events that it had told."""
+"""The output of a Response whose process did not finish it, from the events that were sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists that are asked for page by page: `limit`, `order`, `after` and `before`."""
+"""Lists in pages: `limit`, `order`, `after` and `before`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes of turn events the events of the Responses API, and the Response object: one builder for both.
+"""Turns turn events into the events of the Responses API and the Response object: one builder for both.
 
     created, in_progress
       message     added, content_part.added, output_text.delta*, .done, content_part.done, item.done

@@ -1,7 +1,7 @@
 """Items as they are kept: each with a type and an id, and its content in parts.
 
-What clients send in short forms (a string, an "easy" message, an item without an id) they find again in
-the one long form that OpenAI lists and that SDKs have types for.
+Clients may send short forms: a string, an "easy" message, an item without an id. They get back the one long form that
+OpenAI lists and that SDKs have types for.
 """
 
 from __future__ import annotations

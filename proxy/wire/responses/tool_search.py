@@ -1,4 +1,4 @@
-"""A search for tools that the client executes: the model's call of it, and what it found.
+"""A search for tools that the client executes: the model's call, and the tools that were found.
 
     tool_search  ->  the model is offered a tool of this name
     tool_search_call {arguments}  <-  its call

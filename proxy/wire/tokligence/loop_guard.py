@@ -1,4 +1,4 @@
-"""Identical results in a row: a model that asks for the same again and again is warned, then stopped."""
+"""Identical results in a row: a model that repeats a call again and again is warned, then stopped."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Requests in the dialect of tokligence-gateway, as requests of the Responses API.
 
-Besides `input` it has `messages` in the shape of Chat Completions, and names of that API for the rest. What
-it knows nothing of (`store`, `previous_response_id`, ...) is left out.
+Besides `input` it has `messages` in the shape of Chat Completions, and that API's names for the rest. Parameters that
+it does not know (`store`, `previous_response_id`, ...) are left out.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@
       call     output_item.added, (function_call_arguments.delta, tool_call.delta)+, arguments.done, item.done
     (response.required_action,) response.completed
 
-What it has that OpenAI has not: an answer with calls ends as `incomplete`, with the calls in
-`required_action`; ids are digits; `response.created` is a mere head; a ping has a sequence number and no type;
-an error has a type and no sequence number, and the last event is `response.completed` whatever came before.
-Source: tokligence-gateway at 126e971, `internal/httpserver/responses_stream.go`.
+It differs from OpenAI: an answer with calls ends as `incomplete`, with the calls in `required_action`; ids are digits;
+`response.created` is a mere head; a ping has a sequence number and no type; an error has a type and no sequence number,
+and the last event is `response.completed` whatever came before. Source: tokligence-gateway at 126e971,
+`internal/httpserver/responses_stream.go`.
 """
 
 from __future__ import annotations
