@@ -1,4 +1,4 @@
-"""How many requests are being served, so that a stopping server knows when it is done."""
+"""Counts the requests being served, so that a stopping server knows when it is done."""
 
 from __future__ import annotations
 

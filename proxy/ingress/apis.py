@@ -1,6 +1,6 @@
-"""The APIs, a row each: what stands on its paths, how a turn begins there, and how it writes.
+"""The APIs, one row each: its paths and handlers, how a turn begins there, and how it writes.
 
-Routes, errors, the page, the recorder and the sentences of a 404 read the row; nothing else knows which APIs there are.
+Routes, errors, the page, the recorder and the text of a 404 read the row. Nothing else knows which APIs there are.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a balancer in front of several servers is told: which answers it may pass on, as another server can do better.
-And what it tells us: by which tag it keeps a conversation together, and which request it sends once more.
+"""What tagcall tells a balancer in front of several servers: which requests another server should answer.
+And what the balancer tells tagcall: the tag that keeps a conversation together, and which request it sends once more.
 
-Each such answer has the header `ELSEWHERE`. nginx passes answers on by their status alone, and what is the trouble of
-all servers would take each of them away. So it asks with that header, in which it names its location for a second try,
-and the answer sends it there (`X-Accel-Redirect`). That name is always the same: no client is to choose among the
-locations of an owner.
+Each such answer has the header `ELSEWHERE`. nginx judges an answer by its status alone. With trouble that all servers
+share, it would take each of them away. So nginx asks with that header, which names its location for a second try, and
+the answer sends it there (`X-Accel-Redirect`). That name is always the same, so no client can choose among the owner's
+locations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose a request is, by its head alone: for that the room of an API need not be loaded."""
+"""Which API a request belongs to, by its head alone. So an API's room need not be loaded to know."""
 
 from __future__ import annotations
 

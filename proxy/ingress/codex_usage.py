@@ -1,4 +1,4 @@
-"""GET /api/codex/usage: what is left of the backend's quota, as codex asks the service that its login is of for it."""
+"""GET /api/codex/usage: the rest of the backend's quota, in the form in which codex asks the service of its login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /v1/responses/compact: a long conversation as the user's messages and one summary."""
+"""POST /v1/responses/compact: makes of a long conversation the user's messages and one summary."""
 
 from __future__ import annotations
 

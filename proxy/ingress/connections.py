@@ -9,13 +9,13 @@ stands behind one of ours, which passes everything on and has a deadline.
     refused ---first byte, or HEAD_DEADLINE---> 503; health checks are answered
     any of them, while more waits for its client than goes out at once ---nothing taken for UNREAD_DEADLINE---> reset
 
-If one connection too many comes, in all or from one address, another one is closed for it: the one for whose client
-the server has waited longest. Such a client has asked nothing, stalls in a body, or has a WebSocket without a turn. The
-new one is refused only if all others are being served or have just come. So silent sockets lock nobody out, and one
-address cannot lock out the others.
+If one connection too many comes, in all or from one address, another one is closed for it: the one for whose client the
+server has waited longest. Such a client has asked nothing, stalls in a body, or has a WebSocket without a turn. The new
+one is refused only if all others are being served or have just come. So neither silent sockets nor one address can lock
+out the others.
 
 All clients of a trusted proxy come from its one address, so that address has no share. Its connections are counted
-apart, and there the forwarded address has a share, or the key if none is forwarded.
+apart. There each forwarded address has a share, or each key if no address is forwarded.
 """
 
 from __future__ import annotations

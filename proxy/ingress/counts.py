@@ -1,4 +1,4 @@
-"""What is counted, as plain numbers: counters with labels, histograms, and numbers that are looked up."""
+"""The counts as plain numbers: counters with labels, histograms, and gauges that are read on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deadline that is set and lifted with each request, for which no timer has to be made each time."""
+"""A deadline that is set and lifted with each request, without a new timer each time."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@
     the turn ends                  its last events
     it fails before any event,     raised: its caller refuses the request (an HTTP error, an `error` frame)
        and nothing has left
-    it fails later                 its last events, which tell the error
-    a fault of ours                logged with its trace; raised or told without it, as above
+    it fails later                 its last events, which carry the error
+    a fault of ours                logged with its trace; raised or sent without it, as above
     it is cancelled                the last events that its `Cancellation` makes
     its client leaves              raised: `ConnectionError`
 
-Every API that answers with a turn comes through here. An `Exchange` holds the differences between APIs, and a `Sink` is
-a way to a client.
+Every API that answers with a turn passes through here. An `Exchange` holds the differences between APIs, and a `Sink`
+is a way to a client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One event stream to a client: opened late, kept alive, each piece in one write.
 
-The head waits for the first batch, so that a backend that refuses the turn becomes an HTTP error; it
-does not wait longer than `HEAD_WAIT`, because clients give up on servers that stay silent.
+The head waits for the first batch, so that a refusal of the backend becomes an HTTP error. It waits at most
+`HEAD_WAIT`, because clients give up on silent servers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     a run in another process      the store's journal, as they come where processes tell each other, else at the end
     a response that is over       what was stored with it
 
-A response may go from one of these to the next while it is followed: sequence numbers are the same in all of them.
+A response may move from one of these to the next while it is followed. Sequence numbers are the same in all of them.
 """
 
 from __future__ import annotations

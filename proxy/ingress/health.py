@@ -1,4 +1,4 @@
-"""What the server says of itself: that it runs, and whether a turn would be taken."""
+"""The server's answers about itself: that it runs, and whether it would take a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request continues, and what becomes of its own answer."""
+"""The conversation that a request continues, and what becomes of its own answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /v1/responses/input_tokens: about how many tokens a request would take."""
+"""POST /v1/responses/input_tokens: estimates the tokens of a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of a server while it runs: who sent one, by what it is known elsewhere, the digest that is an owner."""
+"""The keys of a running server: who sent one, its name elsewhere, and the digest that stands for an owner."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 free -> taken    here, and by a claim in the store that every process sees; it is renewed while the request runs
 taken -> free    before the last event of an answer leaves, or when its request is over
-                 soon after its process has gone, which gives signs of life as long as it has any
-                 of what another process goes on with: when that is over, or `LEASE` after nobody has
+                 soon after the heartbeats of its process stop
+                 if another process continues the work: when that is over, or `LEASE` after nobody continues it
 """
 
 from __future__ import annotations

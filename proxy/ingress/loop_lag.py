@@ -1,4 +1,4 @@
-"""How late the event loop is: whatever holds it up holds up every client."""
+"""How late the event loop is. Whatever delays it delays every client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /v1/messages, its count_tokens, and the models for who asks as Anthropic's clients do."""
+"""POST /v1/messages, its count_tokens, and the model list for Anthropic's clients."""
 
 from __future__ import annotations
 

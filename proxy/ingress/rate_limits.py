@@ -1,9 +1,9 @@
-"""What a key may use in a minute: requests, and tokens of its turns, counted in this process.
+"""The limits of a key per minute: requests, and tokens of its turns, counted in this process.
 
-What is left of a limit fills up evenly. A turn is begun as long as anything is left, for nobody knows beforehand what
-it takes; what it has taken is counted when it is over, so the next ones wait for it.
+A limit refills evenly. A turn may begin as long as anything is left, because nobody knows beforehand what it takes.
+What it took is counted at its end, and the next turns wait for that.
 
-A backend's quota is told in the same headers: of that 100 are all there is, for it counts in percent.
+The same headers tell a backend's quota. It counts in percent, so its limit is 100.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether a turn would be taken, as the backend says, and what trouble its provider has, as the last turns showed.
+"""Whether the backend would take a turn, and what trouble its provider has, as the last turns showed.
 
-The trouble of a provider is that of every server in front of it: told, but none of them is taken away for it.
+All servers in front of a provider share its trouble. So it is reported, but takes no server away.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
                                    ^                                       |
                                    '---------------- more calls ----------'
 
-A response waits in this process. Outputs that are sent again change nothing: the answer to them is told again.
+A response waits in this process. If outputs are sent again, nothing changes, and the same answer is sent again.
 """
 
 from __future__ import annotations

@@ -4,16 +4,16 @@
                           -> cancelled                           its client asked for it
                           -> failed                              the server stopped
     in_progress, and no sign of its process for a while
-        -> in_progress                                           another process begins it anew, where nobody was told
-                                                                 anything of its output
-        -> failed                                                else, or where processes know nothing of each other
+        -> in_progress                                           another process begins it anew, if nobody was sent
+                                                                 any of its output
+        -> failed                                                else, or if processes know nothing of each other
 
-A job is a run of a response and holds its lease in the store. What it writes without the lease is not taken: another
-process has cancelled, deleted, given up or taken over the response meanwhile.
+A job is one run of a response, and holds its lease in the store. The store refuses what a job writes without the lease:
+meanwhile another process has cancelled, deleted, given up or taken over the response.
 
 job       one response of this process, and the sink of its turn
 jobs      all of them: begun, made, cancelled, stored, stopped
-leases    their signs of life; what others have left is begun anew, or ended
+leases    their heartbeats; a job that another process left is begun anew, or ended
 elsewhere the end of a response that no job of this process makes
 """
 

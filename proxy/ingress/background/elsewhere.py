@@ -1,4 +1,4 @@
-"""The end of a response that no job of this process makes, or did not tell."""
+"""Ends a response that no job of this process makes, or whose job did not record its end."""
 
 from __future__ import annotations
 

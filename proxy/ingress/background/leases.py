@@ -1,4 +1,4 @@
-"""Signs of life for this process's jobs, and what becomes of those whose process gives none any more."""
+"""Heartbeats for this process's jobs, and what becomes of jobs whose process gives none any more."""
 
 from __future__ import annotations
 

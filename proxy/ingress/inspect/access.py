@@ -1,10 +1,10 @@
 """Who may see the page's data, and whose: a key, or a session that a key or a link has opened.
 
-Who comes with a key sees what was asked with that key. The inspect key and the link, which the terminal of `serve`
-shows, see all; where no key is needed, so does everybody.
+A key shows what was asked with that key. The inspect key and the link, which the terminal of `serve` shows, show all.
+If the server needs no key, everybody sees all.
 
-A cookie is sent to every port of its host, and by every page of it: it holds a random value that opens the page's own
-routes and nothing else, and what does something wants the page's exact origin besides.
+A browser sends a cookie to every port of its host, and from every page of it. So the cookie holds a random value that
+opens the page's own routes and nothing else. A route that does something also wants the page's exact origin.
 """
 
 from __future__ import annotations

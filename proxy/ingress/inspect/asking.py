@@ -1,6 +1,6 @@
-"""What the page itself asks the model: a turn once more, or a question that wants a tool, with its answer to the end.
+"""The page's own requests to the model: a turn once more, or a question that wants a tool, answered to the end.
 
-It is answered as any client's request is, and shows as a turn of its own; nothing of it is stored.
+They are answered like any client's request, and each shows as a turn of its own. Nothing is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A backend and a builder that are listened to, for one turn."""
+"""A backend and a builder that report one turn to a listener."""
 
 from __future__ import annotations
 

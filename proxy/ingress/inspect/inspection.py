@@ -1,4 +1,4 @@
-"""What is looked at, on the application: the turns, who follows them, who may; and one turn's way through it."""
+"""The page's state on the application: the turns, their followers, the access rules; and one turn's way through it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The page at `/` and what it asks for: its files, how the server is, the turns, and them again as they happen.
+"""The page at `/` and its routes: its files, the state of the server, the turns, and an event stream of them.
 
-What runs in it is this server's own, from files of its own; what came from elsewhere is data, which it shows as text.
+Only this server's own files run in the page. Everything from elsewhere is data, which it shows as text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The last turns: names and numbers, and their words where somebody wants to see them. Bounded, in memory only.
+"""The last turns: names and numbers, and their words if `--inspect` keeps them. Bounded, in memory only.
 
     turns       the oldest record goes
     bytes       the words of the oldest go, its numbers stay
 
-Requests that go on from one another are one group: the conversation of an earlier one is the beginning of theirs.
+Requests that continue one another are one group: a later conversation begins with the earlier one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The words of one turn: what its backend was shown and said, and what left of it."""
+"""The words of one turn: what its backend was shown, what it wrote, and what left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A builder that is listened to, for the span of its turn."""
+"""A builder that reports its turn to a span."""
 
 from __future__ import annotations
 

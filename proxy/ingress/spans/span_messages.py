@@ -1,7 +1,7 @@
 """The words of a turn as the conventions have them on a span: messages of parts, as JSON text.
 
-https://github.com/open-telemetry/semantic-conventions-genai/tree/main/docs/gen-ai has their schemas. A collector that
-does not answer leaves spans in memory, so a conversation is told from its end, up to a bound.
+https://github.com/open-telemetry/semantic-conventions-genai/tree/main/docs/gen-ai has their schemas. If a collector
+does not answer, spans stay in memory. So only the end of a conversation is told, up to a bound.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     the request's traceparent --parent--> the span of its turn --traceparent--> a model server that is asked
 
-The tracer is this server's own, and none of the process: two servers in one process export apart.
+The tracer belongs to this server, not to the process: two servers in one process export separately.
 """
 
 from __future__ import annotations

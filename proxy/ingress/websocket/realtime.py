@@ -4,7 +4,7 @@
     response.create --> one response that joins the conversation, and some beside it
     response.cancel --> response.done, cancelled; the session goes on
 
-An output is not an answer's beginning: the client asks for that with `response.create`.
+A tool's output does not start an answer. The client asks for that with `response.create`.
 """
 
 from __future__ import annotations

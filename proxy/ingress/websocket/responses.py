@@ -3,8 +3,8 @@
     response.create --> its stream's queue --> one at a time --> the events of its Response, a frame each
                                                            `-> an `error` frame, when none has begun
 
-A stream is what `stream_id` names, most connections have one. A Response that a failed request wanted to
-continue is forgotten here: its client starts over with the whole conversation.
+`stream_id` names a stream; most connections have one. If a request fails, the Response that it wanted to continue is
+forgotten here, because its client starts over with the whole conversation.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
                                       1009        a message over --max-body
                                       cut off     its client has stopped reading, or answers no ping
 
-A message is one JSON object. What is wrong with one is told, and the next is read.
+A message is one JSON object. A fault in one is reported, and the next is read.
 """
 
 from __future__ import annotations
