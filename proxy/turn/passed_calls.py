@@ -176,7 +176,7 @@ class PassedCalls:
         note = BlockNote(
             attempt=self._report.attempt,
             ruling=ruling,
-            name=ruling.name or written,
+            name=written if ruling.reason is Reason.UNDECLARED else ruling.name or written,
             written=written,
             problem=self._masked(ruling.problem),
             rules=tuple(rules),
