@@ -12,9 +12,11 @@ import re
 _PIECE = re.compile(r"`+|~+|[^`~]+")
 
 _BLANKS = "".join(map(chr, range(0x21)))
-# What may stand before a fence on its line: an item of a list begins with it, or a quotation goes on. It is looked for
-# in so many characters.
-_ITEM = re.compile(r"(?:[ \t]*+(?:>|(?:[-*+]|[0-9]{1,9}+[.)])[ \t]))+[ \t]*+")
+# What may stand before a fence on its line: an item of a list begins with it, or a quotation goes on. Or words
+# introduce it, and no more than a language ends their line. All that is looked for in so many characters.
+_ITEM = re.compile(r"\A(?:[ \t]*+(?:>|(?:[-*+]|[0-9]{1,9}+[.)])[ \t]))+[ \t]*+")
+_INTRODUCES = frozenset(" \t:\uff1a")
+_LANGUAGE = re.compile(r"(?:[A-Za-z][A-Za-z0-9_+#-]*)?[ \t\r]*")
 _IN_QUOTATION = f"{_BLANKS}>"
 _MAX_ITEM = 32
 # Characters. Longer runs are all of one length.
@@ -25,7 +27,8 @@ class CodeState:
     """Whether the text so far leaves a code fence or a code span open. How it was cut does not show.
     To be asked after `end_run`.
 
-                  run of >= 3 at the start of a line, of an item of a list or of a line of a quotation
+                  run of >= 3 at the start of a line, of an item of a list or of a line of a quotation,
+                  or of backticks at the end of a line of words
         +---------------------------------------------> in a fence --+
         |            (a backtick later on that line:       |   ^     | a line of nothing but an equal
     plain            it was a code span after all)         |   |     | or longer run, or out of its quotation
@@ -42,7 +45,7 @@ class CodeState:
     def __init__(self) -> None:
         self.blank = True  # nothing but white space on this line so far
         self.has_words = False  # no mark of an item or of a quotation alone
-        self._line = ""  # the beginning of this line
+        self._line = ""  # the beginning of this line, or what stands behind the run that opened the code span
         self._fence = ""  # the run that opened the fence
         self._in_quotation = False  # the lines of the fence go on with a `>`
         self._info = False  # still on the line that opened the fence
@@ -62,10 +65,9 @@ class CodeState:
         return state
 
     def feed(self, text: str) -> None:
-        if text and "`" not in text and "~" not in text:
-            self.end_run()
-            if not self._in_quotation and (end := text.rfind("\n")) >= 0:
-                text = text[: text.find("\n")] + text[end:]
+        marked = self._run or "`" in text or "~" in text or self._in_quotation
+        if not marked and (end := text.rfind("\n")) >= 0:
+            text = text[: text.find("\n")] + text[end:]
         *lines, last = text.split("\n")
         for number, line in enumerate(lines):
             # Of whole lines the others say nothing: a fence stays open, a span ends with its line.
@@ -89,7 +91,8 @@ class CodeState:
                 self._closing = False
                 # Up to the first letter of a line; behind it nothing is searched.
                 self.has_words = self.has_words or any(map(str.isalpha, said))
-            self._line = (self._line + piece)[:_MAX_ITEM]
+            line = self._line + piece
+            self._line = line if len(line) < _MAX_ITEM else line[: _MAX_ITEM - 1] + line[-1]
 
     def _begin(self, char: str) -> None:
         """What follows on the line is no white space."""
@@ -99,7 +102,10 @@ class CodeState:
 
     def _end_line(self) -> None:
         self.end_run()
-        if self._closing or (self._in_quotation and self.blank):
+        if self._span and len(self._line) < _MAX_ITEM and _LANGUAGE.fullmatch(self._line):
+            # To CommonMark it is a span that goes on, to the same closing line. That line must open no fence.
+            self._fence = self._span
+        elif self._closing or (self._in_quotation and (self.blank or not self._fence)):
             self._end_fence()
         self._closing = self._info = False
         self._span = self._line = ""
@@ -110,9 +116,9 @@ class CodeState:
 
     def end_run(self) -> None:
         """A character follows that is no backtick or tilde: the run before it is whole."""
-        run, self._run = self._run, ""
-        if not run:
+        if not (run := self._run):
             return
+        self._run = ""
         line, blank = self._line, self.blank
         self._line = (line + run)[:_MAX_ITEM]
         self._begin(run[0])
@@ -126,8 +132,12 @@ class CodeState:
         elif self._span:
             if run == self._span:
                 self._span = ""
-        elif len(run) >= 3 and (blank or (len(line) < _MAX_ITEM and _ITEM.fullmatch(line))):
-            self._fence, self._info = run, True
-            self._in_quotation = ">" in line
-        elif run[0] == "`":
-            self._span = run
+        elif len(run) < 3:
+            self._span = run if run[0] == "`" else ""
+        else:
+            words = _ITEM.sub("", line)
+            self._in_quotation = ">" in line[: len(line) - len(words)]
+            if blank or (0 < len(line) < _MAX_ITEM and not words):
+                self._fence, self._info = run, True
+            elif run[0] == "`":
+                self._span, self._line = run, "" if line[-1:] in _INTRODUCES else run

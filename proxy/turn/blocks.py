@@ -38,10 +38,8 @@ TAKEN_OUT = {
 
 def unreadable(name: str) -> str:
     """What a client is told of a block that cannot be read, of a tool of that name if there is one."""
-    return f"A call of the tool '{name}' was taken out, because it cannot be read." if name else _UNREADABLE
+    return f"A {f'call of the tool {name!r}' if name else 'tool call'} was taken out, because it cannot be read."
 
-
-_UNREADABLE = "A tool call was taken out, because it cannot be read."
 
 # Characters of an answer's text that are looked at.
 LOOKED_AT = 4_000

@@ -206,7 +206,7 @@ class Outlet:
 
     def _free(self, *, is_over: bool) -> None:
         self.is_over, self.reason = is_over, None
-        self._report.pass_on(names_of_calls(self._kept))
+        self._report.calls += names_of_calls(self._kept)
         self._out += self._kept
         self._kept.clear()
 

@@ -232,7 +232,7 @@ class PassedCalls:
         call_id = None
         if live:
             # Its arguments have left as they were written.
-            self._report.pass_on([ruling.name])
+            self._report.calls.append(ruling.name)
             self._outlet.end_call(ToolCallEnded())
         else:
             call_id = self._gate.take_id(call.id)

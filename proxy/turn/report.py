@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -80,13 +79,6 @@ class TurnReport(Struct):
         self.notes.append(note)
         if self.observer is not None and block is not None:
             self.observer.judged(note, block)
-
-    def ask_again(self, reason: Reason) -> None:
-        self.again.append(reason)
-
-    def pass_on(self, names: Iterable[str]) -> None:
-        """Calls left for the client."""
-        self.calls += names
 
     def warn(self, sentence: str) -> None:
         """The client is to be told. ASCII on one line, with no word but ours and the names of its tools."""

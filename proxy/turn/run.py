@@ -121,7 +121,7 @@ class Turn:
             exhausted = self._spent.tokens_left == 0 or self._spent.full
             attempt = None if exhausted or failed else next_attempt(attempt, first, answer, plan)
             if attempt is not None and attempt.again is not None:
-                report.ask_again(attempt.again.reason)
+                report.again.append(attempt.again.reason)
             if attempt is not None and attempt.number is Try.PLAIN:
                 if first.doubtful and not answer.refused:
                     report.count(Count.REFUSED, first.doubtful.reason)
@@ -129,7 +129,7 @@ class Turn:
                     # Behind the words that announced a call, which are a message of their own.
                     yield [AnswerMessageEnded()]
         last = end_of(answer, plan, self._spent.usage)
-        report.pass_on(names_of_calls(last))
+        report.calls += names_of_calls(last)
         report.unfit = answer.unfit is not None
         self._warn_of(answer, ignored)
         if isinstance(end := last[-1], TurnFailed):

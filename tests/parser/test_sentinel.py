@@ -38,6 +38,8 @@ VALID: dict[str, tuple[str, str, list[tuple[str, str]]]] = {
         arguments(r'{"p": "<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>"}'), "",
         [("r", r'{"p": "<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>"}')]),
     "a close tag in a key": (arguments('{"</tool_call>": 1}'), "", [("r", '{"</tool_call>": 1}')]),
+    "a call behind a fence that words introduce": (
+        f"It was: ```json\n[]\n```\n\n{CALL}", "It was: ```json\n[]\n```\n\n", [R]),
     "a fence in a string": (arguments(r'{"p": "```\n~~~"}'), "", [("r", r'{"p": "```\n~~~"}')]),
     "think tags in a string": (arguments('{"p": "<think>"}') + CALL, "", [("r", '{"p": "<think>"}'), R]),
     "unicode": (arguments('{"ключ": "значение 😀 \u2028"}'), "", [("r", '{"ключ": "значение 😀 \u2028"}')]),
@@ -82,6 +84,7 @@ TEXT = {
     "inline code with two ticks": f"Write `` a ` {CALL} `` there.",
     "a fence": f"Like this:\n```\n{CALL}\n```\nDone.",
     "a fence with a language": f"Like this:\n```xml\n{CALL}\n```\nDone.",
+    "a fence that words introduce": f"Like this: ```xml\n{CALL}\n```\nDone.",
     "a fence of tildes": f"Like this:\n~~~\n{CALL}\n~~~\nDone.",
     "a fence of four ticks": f"Like this:\n````\n```\n{CALL}\n```\n````\nDone.",
     "ticks do not close tildes": f"~~~\n```\n{CALL}\n~~~",

@@ -15,7 +15,7 @@ def test_what_happens_twice_is_counted_twice() -> None:
     report = TurnReport()
     for _ in range(2):
         report.count(Count.REPAIRED, "trailing comma", "single quotes")
-        report.pass_on(["read_note"])
+        report.calls.append("read_note")
         report.let_misfit("search")
     assert report.counts == {"repaired": {"trailing comma": 2, "single quotes": 2}, "misfits": {"search": 2}}
     assert report.calls == ["read_note"] * 2
