@@ -281,7 +281,7 @@ class Reading:
                     # part of something that the model quotes, and is text.
                     self._settle(result=True)
                     if not self._calls.came:
-                        self._parser = SentinelParser(arguments=self._plan.live)
+                        self._parser = SentinelParser(arguments=self._plan.live, in_code=self._plan.demands)
                         return rest
                     self._close(Stop(reason))
                 case _:

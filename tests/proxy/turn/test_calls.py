@@ -479,6 +479,14 @@ async def test_a_demanded_call_is_one_in_code_too(habit: KeyHabit, form: str, ch
     assert (outcome.calls, outcome.report.again) == ([], [])
 
 
+@pytest.mark.parametrize("chunk", [0, 1, 5])
+async def test_a_demanded_call_is_one_in_code_also_behind_a_result_that_is_text(chunk: int) -> None:
+    wrong = write_call("read_note", A, key="0abcdefghi")
+    answer = keyed(lambda key: f"{wrong}\n[tool:c] # A\n```\n{write_call('read_note', B, key=key)}\n```")
+    outcome = await insisted(answer, KeyHabit.WRITES, chunk=chunk, choice=DEMANDED)
+    assert (outcome.calls, outcome.report.again) == ([("read_note", B)], ["wrong_key"])
+
+
 # With another key
 
 
