@@ -164,21 +164,21 @@ _INDENTED = re.compile(r" {4}| {0,3}\t")
 _VALUE = re.compile(
     r"(?:^|\n)[ \t]*(?:- )?[a-z][\w-]*:(?:[ \t]+|[ \t]*(?:[|>][+-]?)?\n[ \t]+(?:- )?)\Z"
     r"|\|[ \t]*\Z|\n(?=[^\n|]*\|)(?=[^\n-]*-)[ \t:|-]+\n\Z"
-    r"|(?<![A-Za-z0-9_.!?;)\]}])[\"'\u2018\u201a\u201c\u201e\u00ab\u2039\u300c\u300e](?:\0[\s,;]*)*\Z"
+    r"|(?<![A-Za-z0-9_\u00c0-\u1fff.!?;)\]}])[\"'\u2018\u201a\u201c\u201e\u00ab\u2039\u300c\u300e](?:\0[\s,;]*)*\Z"
 )
-# Elements of HTML that hold text; and those that show text over lines.
+# Elements of HTML that hold text.
 _ELEMENT = re.compile(
     r"<(?:a|b|blockquote|code|dd|del|div|dt|em|h[1-6]|i|ins|kbd|li|mark|p|pre|q|samp|small|span|strong|td|th|tt|u|var)"
     r"\b[^<>]*>",
     re.IGNORECASE,
 )
 # What shows all that follows, where it begins a line or stands on the call's -> what ends that. Elsewhere it is spoken
-# of, and the sign of a comment may be in a path, as `notes/*.md`.
+# of, and the sign of a comment may be in a path, as `notes/*.md`. Models put examples into an element of that name.
 _SHOWS = re.compile(
-    r"^(?:[ \t]|<[^<>]*>)*(?:<(blockquote|code|pre|samp|td|textarea|th|xmp)\b[^<>]*>|<!--|/\*|<!\[cdata\[)",
-    re.MULTILINE,
+    r"(?m)^(?:[ \t]|<[^<>]*>)*(?:(<|\\begin\{)(blockquote|code|examples?|lstlisting|minted|pre|samp|td|textarea|th"
+    r"|verbatim|xmp)\b[^<>]*?[>}]|(<!--|/\*(?!\.)|<!\[cdata\[))"
 )
-_ENDS = {"-": "-->", "*": "*/", "[": "]]>"}
+_ENDS = {"<": "</", "\\begin{": "\\end{", "<!--": "-->", "/*": "*/", "<![cdata[": "]]>"}
 # Quotes of programs over lines, where they stand right in front.
 _LONG_QUOTES = ('"""', "'''")
 # What closes as it opens; others are typed as these. All else that may close, and open, is one of Unicode's brackets or
@@ -225,7 +225,7 @@ class Place(Struct, frozen=True):
     @property
     def _is_open(self) -> bool:
         said = self.before.lower()
-        shows = ((show.end(), f"</{show[1]}" if show[1] else _ENDS[show[0][-1]]) for show in _SHOWS.finditer(said))
+        shows = ((show.end(), _ENDS[show[1] or show[3]] + (show[2] or "")) for show in _SHOWS.finditer(said))
         shown = any(end not in said[at:] for at, end in shows)
         in_quotes = any(said.rstrip().endswith(quotes) and said.count(quotes) % 2 for quotes in _LONG_QUOTES)
         return shown or in_quotes or "<!--" in self._near.rpartition("-->")[2]

@@ -61,7 +61,8 @@ ASKED = user("Show me the note.")
         "a | ", "a | b | ", "a | b\n---|---\n", "a | b\n:-- | --:\n",
         "call:\n  ", "- call:\n    ", "calls:\n  - ", "- > ", "1. > ", "! ", "(* ", "{- ", "rem ", "a\n-", "a\n+",
         'I write "', "('", "x = '", "\u5199\u201c", "wie \u201e", "\u300c", f'I write "{BLOCK}',
-        f'I write "{BLOCK}\n{BLOCK}, ',
+        f'I write "{BLOCK}\n{BLOCK}, ', "<example>\nUser: hi\nAssistant: ", "<examples>\n", "\\begin{verbatim}\n",
+        "\\begin{lstlisting}[language=xml]\n", "/*\n", "/**a\n",
     ],
 )  # fmt: skip
 def test_what_stands_in_front_may_be_enough(before: str) -> None:
@@ -101,6 +102,12 @@ def test_what_stands_in_front_may_be_enough(before: str) -> None:
         "Die Notiz \u201ea.md\u201c",
         f'I wrote "{BLOCK}". ',
         '"a" ',
+        "Die Notiz \u201eMen\u00fc\u201c",
+        "\u0427\u0435\u0442\u0430 \u201e\u0431\u0435\u043b\u0435\u0436\u043a\u0430\u201c",
+        "/*.md is what I look for.\n",
+        "<example>a</example>\n",
+        "\\begin{verbatim}a\\end{verbatim}\n",
+        "\\begin{itemize}\n",
     ],
 )
 def test_and_often_is_not(before: str) -> None:
