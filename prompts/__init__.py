@@ -82,6 +82,7 @@ from .transcript import (
     UserTurn,
     bytes_taken,
     strings_of_tools,
+    texts_of,
     untrusted_strings,
 )
 from .truncation import without_oldest
@@ -163,6 +164,7 @@ __all__ = [
     "strings_of_tools",
     "summarised",
     "text_before_key",
+    "texts_of",
     "to_sum_up",
     "tool_unfound",
     "unescape",

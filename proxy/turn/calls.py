@@ -94,12 +94,9 @@ class CallGate:
         # Behind a call that leaves anyway this one repeats nothing any worse, and to keep it would keep both.
         if at.attempt.may_repeat or at.good or at.left or call.tool is None or isinstance(call.fitted, Doubtful):
             return None
-        arguments = call.fitted.arguments
-        # A call of before was passed on coerced, so it may come again in either form.
-        forms = (masked(call.arguments, self._key.key), arguments) if self._looping else ()
-        if any((call.name, canonical(form)) in self._looping for form in forms):
+        if self._looping and any((call.name, canonical(form)) in self._looping for form in call.forms):
             reason = Reason.REPEATED
-        elif self._grounds is not None and self._grounds.adds_nothing(call.tool, arguments):
+        elif self._grounds is not None and self._grounds.adds_nothing(call.tool, call.fitted.arguments):
             reason = Reason.NOTHING_NEW
         else:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from prompts import PastCall, SentWords, Text, ToolResult, canonical, essence, holds_word, untrusted_strings
+from prompts import PastCall, SentWords, ToolResult, canonical, essence, holds_word, texts_of, untrusted_strings
 
 from .key_habits import KeyHabit
 from .plan import Plan
@@ -104,13 +104,13 @@ class KeyRule:
 
     def results_of(self, call: ReadCall) -> frozenset[str] | None:
         """The beginnings of the results that equal calls of the conversation have got; None if there are none."""
-        same = canonical(call.arguments)
+        same = {*map(canonical, call.forms)}
         # Most calls of a tool differ in their length, and need not be read.
-        size = len(essence(call.arguments))
+        sizes = {len(essence(form)) for form in call.forms}
         results = [
             result
             for made, result in self._answered
-            if made.name == call.name and len(essence(made.arguments)) == size and canonical(made.arguments) == same
+            if made.name == call.name and len(essence(made.arguments)) in sizes and canonical(made.arguments) in same
         ]
         begins = {essence(result[:_RESULT_READ])[:_LETTERS_KNOWN] for result in results}
         return frozenset(filter(None, begins)) if results else None
@@ -123,7 +123,7 @@ class KeyRule:
     def _answered(self) -> list[tuple[PastCall, str]]:
         """The calls of the conversation with their results."""
         entries = self._request.transcript.entries
-        results = {entry.call_id: _text_of(entry) for entry in entries if isinstance(entry, ToolResult)}
+        results = {entry.call_id: "\n".join(texts_of([entry])) for entry in entries if isinstance(entry, ToolResult)}
         calls = (entry for entry in entries if isinstance(entry, PastCall))
         return [(call, results[call.call_id]) for call in calls if call.call_id in results]
 
@@ -152,10 +152,6 @@ class KeyRule:
         """Whether its key stands in the request, as the whole block may. Any other is ours, copied wrong."""
         sent = [*untrusted_strings(self._request.transcript, self._request.registry), *self._request.also_shown]
         return holds_word(self._key.written(call.call.extra).casefold(), sent)
-
-
-def _text_of(result: ToolResult) -> str:
-    return "\n".join(part.text for part in result.parts if isinstance(part, Text))
 
 
 def _json_of(raw: str) -> str:

@@ -81,6 +81,12 @@ class ReadCall(Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def forms(self) -> list[str]:
+        """The arguments as the conversation may have them: as they were written, and as they were passed on."""
+        fitted = [self.fitted.arguments] if isinstance(self.fitted, Coerced) else []
+        return [masked(self.arguments, self.key), *fitted]
+
+    @cached_property
     def problem(self) -> str:
         """What its tool's schema has against the arguments."""
         if self.tool is None or self.schemas is None or isinstance(self.fitted, Doubtful):

@@ -176,6 +176,19 @@ async def test_anywhere_else_it_is_made_again(form: str, chunk: int) -> None:
     assert outcome.calls == [("read_note", A)]
 
 
+@pytest.mark.parametrize(
+    ("made", "shown"), [('{"path": "a.md", "line": null}', A), ('{"line": null, "path": "a.md"}',) * 2, (A, A)]
+)
+async def test_it_is_the_same_call_with_what_its_schema_added(made: str, shown: str) -> None:
+    """The model reads its own words, and the client has null for what they left out."""
+    schema = '{"properties": {"path": {"type": "string"}, "line": {"type": ["integer", "null"]}}, "required": ["line"]}'
+    done = (DONE[0], PastCall("c1", "read_note", made), *DONE[2:], AssistantText("Beans."), SHOW)
+    request = ask(transcript=Transcript(done), registry=ToolRegistry([Tool("read_note", None, schema)]))
+    answer = keyed(lambda key: f"I wrote:\n> {write_call('read_note', shown, key=key)}")
+    outcome = await play(answer, request=request, options=knowing(WRITES))
+    assert (outcome.calls, outcome.report.again) == ([], [])
+
+
 # Without it: where it stands
 
 
