@@ -367,7 +367,7 @@ def parse_tool_choice(request: Reader, tools: ToolSet) -> ToolChoice:
             return ToolChoice()
         case str():
             mode = ChoiceMode(request.choice("tool_choice", [mode.value for mode in ChoiceMode]))
-            if mode is ChoiceMode.REQUIRED and not tools.echo:
+            if mode is ChoiceMode.REQUIRED and not (tools.echo or len(tools.registry)):
                 raise RequestError(
                     "Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice"
                 )

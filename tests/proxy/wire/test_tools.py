@@ -252,6 +252,12 @@ def test_a_search_may_be_demanded_and_allowed() -> None:
     assert parse(tools=[{"type": "tool_search"}, READ], tool_choice={"type": "tool_search"}).turn.choice == ToolChoice()
 
 
+def test_a_call_may_be_demanded_of_tools_that_the_input_brings() -> None:
+    brought = [{"type": "additional_tools", "role": "developer", "tools": [READ]}]
+    turn = parse(tools=[], input=brought, tool_choice="required").turn
+    assert (turn.choice, turn.registry.names) == (ToolChoice(ChoiceMode.REQUIRED), (READ["name"],))
+
+
 def test_a_search_has_its_name_alone() -> None:
     with pytest.raises(RequestError, match="declared twice"):
         parse(tools=[SEARCH, {"type": "function", "name": "tool_search"}])
