@@ -1,7 +1,7 @@
-"""Where tagcall keeps its files, by the habits of the system.
+"""Where tagcall keeps its files, by the conventions of the system.
 
 On Linux these are the folders of the XDG specification. On macOS and Windows `platformdirs` knows them. A folder that
-an earlier version made by the habits of Linux is used as long as it is there.
+an earlier version made by the conventions of Linux is used as long as it exists.
 """
 
 from __future__ import annotations

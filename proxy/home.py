@@ -3,7 +3,7 @@
     call-key                the secret, random bytes as hexadecimal digits, for its owner alone
     call-key.models.json    what is known of each owner's models, see `proxy/turn/key_habits.py`
 
-A server runs without either: where nothing can be written, the secret is that of its process, and so are the habits.
+A server runs without either. If nothing can be written, secret and habits last as long as its process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the id of a call may be, and the ids we mint: OpenAI's prefixes, 128 random bits.
+"""What the id of a call may be, and the ids that tagcall makes: OpenAI's prefixes, 128 random bits.
 
-The first of them may be a tag that all ids of a conversation have in common, so that a balancer can keep it together.
+The first bits may be a tag that all ids of a conversation share, so that a balancer can keep the conversation together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Logging: structlog to standard error, for people or as one JSON object a line.
 
-What may be logged is decided where it is logged: ids, names, numbers. Here it is made harmless: one event
-stays one line whatever a client called its model, and aiohttp does not log what clients sent.
+Each caller logs only ids, names and numbers. This module makes them harmless: one event stays one line, whatever a
+client called its model, and aiohttp does not log what clients sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The name that somebody meant who wrote another one."""
+"""Finds the name that somebody meant who wrote another one."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     a, a, a, b, c    wait    -->    a a a
                                     b c
 
-A thread, not a process: what is read is large and used again, and the loop gets the interpreter back within
+A thread, not a process: what is read is large and used again. The loop gets the interpreter back within
 `SWITCH_INTERVAL` whenever it has something to do.
 """
 

@@ -1,6 +1,6 @@
-"""Environments that are made for one run, as `uvx` and `pipx run` make them: in a cache, so nobody should name them.
+"""Environments that `uvx` and `pipx run` make for one run. They lie in a cache, so no advice should name their paths.
 
-The same line gets the same program again, for it says where it comes from.
+The command line that made one says where the program comes from, so typing it again gets the same program.
 """
 
 from __future__ import annotations

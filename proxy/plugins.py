@@ -1,4 +1,4 @@
-"""What `setup` and the page say to enter in a plugin: the fields of docs/howto/obsidian, whose pages say more."""
+"""The values that `setup` and the page tell you to enter in a plugin. The pages in docs/howto/obsidian say more."""
 
 from __future__ import annotations
 

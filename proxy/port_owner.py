@@ -1,4 +1,4 @@
-"""Who has a port that is taken, so that a person knows what to end."""
+"""Finds the program that has a port, so that a person knows what to end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is left of an account's quota, as its service told it last, and how a person is told.
+"""The rest of an account's quota, as its service last reported it, and the words for a person.
 
-A service counts in windows of time, several at once: where one is used up, turns are refused until it begins anew,
-unless there are credits. Nothing is inferred from the time that has passed since.
+A service counts in several windows of time at once. When one is used up, turns are refused until it begins anew, unless
+there are credits. Nothing is inferred from the time that has passed since the report.
 """
 
 from __future__ import annotations

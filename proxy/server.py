@@ -1,4 +1,4 @@
-"""Makes a running server of settings: binds first, then starts the backend, then answers."""
+"""Makes a running server from settings: it binds, then starts the backend, then answers."""
 
 from __future__ import annotations
 

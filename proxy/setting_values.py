@@ -1,4 +1,4 @@
-"""What the text of a setting stands for. `ValueError` says why it stands for nothing, and what to write instead."""
+"""What the text of a setting means. `ValueError` says why it means nothing, and what to write instead."""
 
 from __future__ import annotations
 

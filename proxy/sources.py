@@ -1,7 +1,7 @@
 """Where settings come from: a flag wins over its variable, that over `tagcall.toml`, that over the default.
 
-Each is checked against the table in `settings`. A name that is nearly that of a setting is an error, because a slip of
-the pen must not leave something open that its owner meant to protect: `TAGCALL_API_KEYS=...`, `api-keys = [...]`.
+Each is checked against the table in `settings`. A name that is nearly a setting's is an error, because a typo must not
+leave open what its owner meant to protect: `TAGCALL_API_KEYS=...`, `api-keys = [...]`.
 """
 
 from __future__ import annotations

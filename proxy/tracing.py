@@ -1,6 +1,6 @@
-"""By what a request is known in the traces of those who sent it: carried through to the log and to a model's server.
+"""The trace context of a request, carried through to the log and to a model's server.
 
-What comes from outside is taken only in the form that it has to have.
+A context from outside is taken only if it has the standard form.
 """
 
 from __future__ import annotations

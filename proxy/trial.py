@@ -1,4 +1,4 @@
-"""A question that wants one tool call: what no look from outside can tell. `doctor` asks it, and the page."""
+"""A question that wants one tool call. Only the answer shows whether tools work. `doctor` and the page ask it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person typed, read by argparse; what is wrong with it is one sentence, as every other error is."""
+"""The command line, read by argparse. A mistake in it is one sentence, like every other error."""
 
 from __future__ import annotations
 

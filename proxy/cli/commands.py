@@ -1,4 +1,4 @@
-"""The commands as a table: what each takes, and how it is run. What only one needs is loaded when that one is."""
+"""The commands as a table: what each takes, and how it runs. A command's own modules are loaded when it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a command has come that does many things one after the other."""
+"""The progress of a command that does many things one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tagcall settings`: what is in force, and where each came from."""
+"""`tagcall settings`: the settings in force, and where each came from."""
 
 from __future__ import annotations
 

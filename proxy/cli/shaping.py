@@ -1,4 +1,4 @@
-"""Settings that change what is answered to the same words of a model: of a recording, and of a server that plays it."""
+"""Settings that change the answer to the same words of a model. A recording keeps them for the server that plays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend is asked, and what it tells of one turn."""
+"""What a backend is asked, and what it reports of one turn."""
 
 from __future__ import annotations
 

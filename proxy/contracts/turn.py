@@ -1,4 +1,4 @@
-"""What a request asks of a turn, and what the turn tells the wire builder."""
+"""What a request asks of a turn, and what the turn reports to the wire builder."""
 
 from __future__ import annotations
 

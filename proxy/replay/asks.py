@@ -1,21 +1,21 @@
-"""Which recorded turn answers a turn: by what the client asked, never by the words of the prompt around it.
+"""Which recorded turn answers a turn. What the client asked decides, never the words of the prompt around it.
 
 A fixture asks with the newest user message and the names of the tools called since:
 
     "ask": {"last_user": "What did I plant?", "after_tools": ["search_notes"]}
 
-It fits a turn when that turn's newest user message is this text, or this text and more lines behind it,
-and exactly these tools were called since, in this order. White space does not count, nor do call ids,
-arguments, results and what was said before. Nor does it count how the conversation came to the thread: in one
-text, as items that were injected, or over several turns. A placeholder in the text, as `[redacted]`, stands for any.
-These decide only between fixtures that fit; the first difference in this list does:
+It fits a turn if the turn's newest user message is this text, with or without more lines behind it, and exactly these
+tools were called since, in this order. White space, call ids, arguments, results and earlier messages do not count. Nor
+does it count how the conversation came to the thread: in one text, as injected items, or over several turns. A
+placeholder in the text, such as `[redacted]`, stands for any text. If several fixtures fit, the first difference in
+this list decides:
 
     the newest text is the user's, not the proxy's own    more lines of the user message
     no placeholder was needed                             the same model
     tools offered or not                                  the same conversation as a whole
     the same number of lines that the proxy added         more messages at the end that are the same
 
-What is still equal is played in the order of the names.
+Fixtures that are still equal are played in the order of their names.
 """
 
 from __future__ import annotations

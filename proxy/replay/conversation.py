@@ -1,7 +1,7 @@
 """The conversation of a thread, read back from its messages.
 
-Only what docs/reference/prompts.md promises of the form is relied on; the words around it may change from one
-version to the next. There are two forms:
+It relies only on the form that docs/reference/prompts.md promises. The words around it may change from one version to
+the next. There are two forms:
 
     a message for each   the user's own text; `[tool:ID] output`, a part or a message for each result, for small models
                          `Result of NAME (ID): output`; answers with their calls in them; the proxy's own lines are
@@ -9,9 +9,9 @@ version to the next. There are two forms:
     one page             all of it as the text of one turn: headers and tags in column 0, what others wrote
                          indented, the proxy's own lines at the end in column 0
 
-In the first form nothing tells a line of the proxy's own from a message of the user: behind a question or a
-result it may be either. Nor does anything tell two messages of the user from two parts of one. So there may be more
-than one answer to what is asked, see `Conversation.askings`.
+In the first form, nothing distinguishes the proxy's own line behind a question or a result from a message of the user,
+or two messages of the user from two parts of one. So a conversation may be read in several ways, see
+`Conversation.askings`.
 """
 
 from __future__ import annotations

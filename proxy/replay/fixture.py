@@ -12,12 +12,11 @@ went over the wire, `t` in seconds on any clock; empty lines may part them:
     {"t": 0.0, "dir": "client", "msg": {"method": "turn/start", "id": 3, "params": {...}}}
     {"t": 0.2, "dir": "server", "msg": {"method": "item/started", "params": {...}}}
 
-Members that are not named here are kept in `Fixture.meta` and change nothing. A turn is what the server
-said on its thread from `turn/start` to `turn/completed`; a handshake before it and lines of other threads do
-no harm. There are several when the proxy asked its model again. What they answer is `ask` (see `asks`), or
-else what each `turn/start` asks, together with what its thread held: what `thread/inject_items` gave it, and its
-earlier turns. With an `ask` there may be one turn without a `turn/start`.
-docs/reference/fixtures.md is for those who write fixtures.
+Other members are kept in `Fixture.meta` and change nothing. A turn is what the server said on its thread from
+`turn/start` to `turn/completed`. A handshake before it and lines of other threads do no harm. If the proxy asked its
+model again, there are several turns. They answer `ask` (see `asks`). Without `ask`, each answers its `turn/start`
+together with what its thread held: the items of `thread/inject_items`, and its earlier turns. With an `ask` there may
+be one turn without a `turn/start`. docs/reference/fixtures.md is for those who write fixtures.
 """
 
 from __future__ import annotations

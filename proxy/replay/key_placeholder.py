@@ -1,4 +1,4 @@
-"""The key of a turn's calls: a fixture has a placeholder for it, since it is another one in each installation."""
+"""The key of a turn's calls. A fixture has a placeholder for it, because each installation has another key."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The form of an answer in which two runs are equal, byte for byte.
 
-Left out of it is what differs between two runs of the same answer:
+It leaves out whatever differs between two runs of the same answer:
 
     ids      prefix and number, in the order of their appearance: resp_1, fc_1, fc_2
     times    `created` and its like are 0
     cuts     neighbouring deltas of one thing are one delta, the events are numbered accordingly
     signs of life in Chat Completions, which are chunks that say nothing
-    how a command of ours is typed that an error names: `tagcall login`, wherever that lies
+    how an error tells you to type a command of ours: always as `tagcall login`
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a recording has in place of what is nobody else's business, and how it is found again by who still has that."""
+"""The placeholders for private things in a recording, and how they match a text that still has the private things."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recorded turn as it is said this time: under fresh ids, with its text cut anew if that is wanted."""
+"""Plays a recorded turn: with fresh ids, and with its text cut anew if that is wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thread holds, told by the lines that the proxy and an app-server say to each other about it."""
+"""What a thread holds, read from the lines between the proxy and an app-server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said, as whole texts for people: what the model was shown, and what it wrote.
+"""A turn as whole texts for people: what the model was shown, and what it wrote.
 
     [user]
     What did I plant?
@@ -7,8 +7,8 @@
     I will look.
     <tool_call>{"name": "search_notes", "arguments": {"query": "plant"}}</tool_call>
 
-It is made of the lines of a `backend.jsonl` and of nothing else, without times, and with a number for each id that
-tagcall made: equal for two recordings in which the same was said.
+It is made from the lines of a `backend.jsonl` alone, without times, and with a number for each id that tagcall made. So
+two recordings in which the same was said have equal transcripts.
 """
 
 from __future__ import annotations

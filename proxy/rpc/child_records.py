@@ -1,8 +1,8 @@
-"""Children written down, so that what a killed tagcall left behind can be ended by the next.
+"""Records of children, so that the next tagcall can end what a killed one left behind.
 
-One file a child, named by its pid. A record holds for exactly one process: its pid, its start time and its
-command line must all fit. It names the process that owns the child, too: while that lives, the child is its
-business, so two instances may share a folder.
+There is one file a child, named by its pid. A record is about exactly one process: pid, start time and command line
+must all match. It also names the process that owns the child. While the owner lives, nobody else ends the child, so two
+instances may share a folder.
 """
 
 from __future__ import annotations

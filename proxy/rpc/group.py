@@ -1,7 +1,7 @@
-"""A child and whatever it started, as one: is anybody left, and the two ways to end them.
+"""A child and everything that it started: whether any process is left, and the two ways to end them.
 
-Where there are process groups, the child leads one. Windows has none: there it is the tree below the child, as far as
-it was seen while the child lived, and nobody can be asked to leave.
+The child leads a process group. Windows has none: there the group is the tree below the child, as seen while the child
+lived, and no process can be asked to end by itself.
 """
 
 from __future__ import annotations

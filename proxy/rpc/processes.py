@@ -1,6 +1,6 @@
-"""Processes as the system sees them: who one is, whether it lives, how much memory it takes.
+"""Processes as the system sees them: which one it is, whether it lives, how much memory it takes.
 
-Linux tells that in three small files. psutil knows it on other systems, and is loaded there alone: it takes 3 MB.
+Linux tells this in three small files. On other systems psutil does. It takes 3 MB, so it is loaded only there.
 """
 
 from __future__ import annotations

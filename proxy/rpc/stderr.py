@@ -1,6 +1,6 @@
-"""A child's stderr: always drained, so that the child never waits for us, unless it floods; only its end is kept.
+"""A child's stderr. It is always drained, so that the child never waits for us, unless it floods. Only its end is kept.
 
-Nothing of it is logged above debug level, there without what looks like a secret, and only a few lines a second.
+It is logged at debug level only: a few lines a second, without anything that looks like a secret.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@
        |                                     '--------- as soon as it goes ------------>--'
        '-- abort, or our own death on Linux -------------> SIGKILL
 
-It lives in its own session, so that a signal to its group reaches whatever it started; on Windows, which has neither,
-both signals are the end of each process of its tree. A closed pipe is no sure end for a program that is stuck
-writing, and SIGTERM none for one that is stuck; so on Linux the kernel ends it with us, and elsewhere the next
-start finds it by its record.
+The child lives in its own session, so that a signal to its group reaches everything that it started. Windows has
+neither: there both signals end each process of its tree. A program that is stuck writing may survive a closed pipe, and
+a stuck one SIGTERM. If we die, the kernel ends the child on Linux; elsewhere the next start finds it by its record.
 """
 
 from __future__ import annotations

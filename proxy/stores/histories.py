@@ -1,4 +1,4 @@
-"""Inputs that begin like an earlier one. The items that both hold are stored once.
+"""Inputs that begin like an earlier one. The common items are stored once.
 
     history:<id>            how many items, their digest, how many of them each Response has; the items as the list
     tail:<owner>:<digest>   the history whose items have this digest

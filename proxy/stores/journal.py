@@ -1,7 +1,7 @@
 """The journal of a store whose processes tell each other nothing: each knows the events of its own Responses.
 
-A follower elsewhere looks now and then whether the Response is over. A lease in the store says that its process is
-there; when it is over, whoever finds the Response makes it failed.
+A follower in another process checks now and then whether the Response is over. A lease in the store shows that the
+process still lives. When the lease has expired, whoever finds the Response marks it failed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a store stands on: values by key, with lists behind them.
+"""The storage below a store: values by key, each with a list.
 
     key -> value, expiry          written by `Put`, gone with `Drop` or when its time is over
         -> first, second, ...     written by `Append`, gone with their key or one by one by `Take`

@@ -1,4 +1,4 @@
-"""Keys and values in this process's memory: the newest, as many as fit."""
+"""Keys and values in this process's memory: as many of the newest as fit."""
 
 from __future__ import annotations
 

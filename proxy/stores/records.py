@@ -1,7 +1,7 @@
-"""Records as bytes, and back: what is read is not trusted.
+"""Records as bytes, and back. What is read is not trusted.
 
-A record is its digest and its JSON text. A file can be cut or edited and a server can give back half a
-value; what does not fit its digest or nests too deep reads as nothing.
+A record is its digest and its JSON text. A file can be cut or edited, and a server can return half a value. A record
+that does not match its digest, or nests too deep, reads as missing.
 """
 
 from __future__ import annotations

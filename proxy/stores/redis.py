@@ -1,8 +1,8 @@
 """Keys and values in a Redis or Valkey server.
 
-An operation waits at most `WAIT` for a connection; then the server has `DEADLINE` for it. So no answer is held up for
-longer. If the server lets a deadline pass, operations of the next `FROZEN` seconds fail at once. What a failover
-loses is missing. A list stands beside its key, under a name of its own, because a key in Redis has one type.
+An operation waits at most `WAIT` for a connection; then the server has `DEADLINE` for it. So no answer waits
+longer. If the server misses a deadline, operations of the next `FROZEN` seconds fail at once. What a failover loses is
+lost. A list stands beside its key, under its own name, because a key in Redis has one type.
 """
 
 from __future__ import annotations

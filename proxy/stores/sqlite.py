@@ -1,8 +1,8 @@
 """Keys and values in an SQLite file, readable by its owner only.
 
-The write-ahead log survives the end of this process at any moment; `synchronous = FULL` survives that of
-the machine. Processes may share a file: a transaction takes its lock at once and waits for the others'.
-Not on a network file system, whose locks SQLite cannot trust.
+With the write-ahead log the data survives if this process dies at any moment, and with `synchronous = FULL` if the
+machine does. Processes may share a file: a transaction takes its lock at once and waits for the others'. A network file
+system will not do, because SQLite cannot trust its locks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The set: `cases.jsonl`, a request and what a right answer is on each line, and the tools they have in `tools.jsonl`.
 
-A request has the `input` of the Responses API. A right answer either makes just these `calls`, in any order, or makes
-none and is a text that `says` what it has to. A wording is chosen on the first half, and shown to be better on the
-second, which has as many cases of a category; after results half as many, since those of before have been looked at.
+A request has the `input` of the Responses API. A right answer makes exactly these `calls`, in any order, or it makes
+none and is a text with what it has to say (`says`). A wording is chosen on the first half, and has to win on the
+second. The second half has as many cases of a category, but after results half as many, because the others have been
+looked at.
 """
 
 from __future__ import annotations

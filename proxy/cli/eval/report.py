@@ -1,4 +1,4 @@
-"""What is told of a run: tables for a terminal, and all of it as JSON."""
+"""The report of a run: tables for a terminal, or everything as JSON."""
 
 from __future__ import annotations
 

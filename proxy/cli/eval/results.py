@@ -1,4 +1,4 @@
-"""What came of the cases, as values and counts. Pure."""
+"""The results of the cases, as values and counts. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request as the files of a fixture: scrubbed, under names instead of ids, without times of day."""
+"""One request as the files of a fixture: scrubbed, with names in place of ids, and without times of day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn that is over, as what a fixture is made of: its request needs nothing from the store."""
+"""A finished turn, ready to become a fixture: its request needs nothing from the store."""
 
 from __future__ import annotations
 

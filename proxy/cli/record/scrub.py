@@ -1,8 +1,7 @@
-"""Takes out of a recording what is nobody else's business: keys, people, and where things lie on this machine.
+"""Takes private things out of a recording: keys, people, and paths of this machine.
 
-Equal things become equal placeholders, in everything that is scrubbed by one `Scrubber`, so that a request,
-what the model wrote on it and what the client got still belong together. Of each request it is another one, so that
-what was recorded before is not seen in it.
+One `Scrubber` replaces equal things by equal placeholders, so that a request, the model's text and the client's answer
+still belong together. Each request has its own `Scrubber`, so that it shows nothing of earlier recordings.
 """
 
 from __future__ import annotations

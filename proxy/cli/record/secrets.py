@@ -1,7 +1,7 @@
 """What looks like a secret: by its own form, or by the name in front of it.
 
-A name counts in each way in which it is written: `password=...`, `"password": "..."`, the same inside a JSON string,
-`**Password:** ...` in a note. The value alone goes, so that JSON stays JSON. Rather too much goes than too little.
+A name counts however it is written: `password=...`, `"password": "..."`, the same inside a JSON string, or in a note as
+`**Password:** ...`. Only the value is replaced, so that JSON stays JSON. In doubt, a value is replaced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder in which fixtures stand: their names, and how one gets there whole or not at all."""
+"""The folder of fixtures: their names, and how one is written whole or not at all."""
 
 from __future__ import annotations
 

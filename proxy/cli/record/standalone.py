@@ -1,4 +1,4 @@
-"""A request that needs nothing from the store: what it referred to stands in it."""
+"""A request that needs nothing from the store: everything that it referred to stands in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`tagcall replay DIR`: fixtures through the whole proxy, held against what they promise.
+"""`tagcall replay DIR`: runs fixtures through the whole proxy, and compares the answers with the recorded ones.
 
 run       asks for each fixture over HTTP, at several cuts of the model's text
-printing  what is told of it
+printing  its report
 """
 
 from __future__ import annotations

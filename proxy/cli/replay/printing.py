@@ -1,4 +1,4 @@
-"""What is told of a run: to the person at the terminal, and to a CI system as JUnit XML."""
+"""The report of a run: for a person at the terminal, and for a CI system as JUnit XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures through the whole proxy: a real server, its replay app-server, real HTTP; and what came of each."""
+"""Runs fixtures through the whole proxy (a real server, its replay app-server, real HTTP), and judges each answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service runs, and what a system has to be told for it; each system's module makes the one of the other."""
+"""What a service runs, and what the system is told of it. Each system's module makes the second of the first."""
 
 from __future__ import annotations
 
