@@ -43,7 +43,7 @@ def client_settings(url: str, settings: Settings) -> str:
     )
     advice = (
         "" if any(chatgpt_md_lacks(name) is None for name, _ in settings.alias)
-        else f"\n  In ChatGPT MD: --alias {GOOD_NAME}=MODEL gives a model a name that it lists and gives its tools to"
+        else f"\n  In ChatGPT MD: --alias {GOOD_NAME}=MODEL lists MODEL under a name that gets tools there"
     )  # fmt: skip
     proxied = f"\n  {told}" if (told := from_elsewhere(url, settings)) else ""
     return f"""{proxied}
@@ -53,8 +53,8 @@ def client_settings(url: str, settings: Settings) -> str:
     API key      {key}
     Enable CORS  off
     Model        a name from {url}/models
-                 {RESPONSES_MODELS}*: by the Responses API, any other, also gpt-6*: by Chat Completions.
-                 Both have tools{aliases}
+                 {RESPONSES_MODELS}*: Responses API. Any other, gpt-6* too: Chat Completions.
+                 Tools work with both{aliases}
 {advice}
   In other plugins: {command("setup --plugin NAME")} with one of {", ".join(named_plugins())}
   In any OpenAI SDK: base_url="{url}"
