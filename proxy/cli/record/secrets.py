@@ -11,8 +11,9 @@ import re
 # Characters of a secret that is so by no accident.
 LONG = 8
 
-# Words, as names of columns are: no letter that changes its case within a word, and no digit.
-_WORDS = re.compile(r"[A-Za-z]?(?:[a-z]+|[A-Z]+)(?:[ ._-][A-Za-z]?(?:[a-z]+|[A-Z]+))*")
+# One word, or several as in the name of a column: no letter changes its case within a word, and there is no digit.
+_WORD = r"[A-Za-z]?(?:[a-z]+|[A-Z]+)"
+_WORDS = re.compile(rf"{_WORD}(?P<more>(?:[ ._-]{_WORD})*)")
 
 # How keys begin that say whose they are, and what else is in them.
 _MARKED = (
@@ -46,10 +47,14 @@ SECRET_NAME = re.compile(rf"{_NAME}\Z")
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Whether a variable of the environment holds a secret. A key may also be one to sort or to look up by."""
+    """Whether a variable of the environment holds a secret. A key may also be one to sort by, or any word at all for a
+    server that asks for none.
+    """
     if len(value) < LONG or not name.endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
         return False
-    return SECRET_NAME.search(name) is not None or not _WORDS.fullmatch(value)
+    if not name.endswith("_KEY") or (words := _WORDS.fullmatch(value)) is None:
+        return True
+    return words["more"] != "" and SECRET_NAME.search(name) is not None
 
 
 # Between a name and a value that stands there as it is, also in Markdown.

@@ -91,6 +91,7 @@ async def test_it_replays(answer: Script, tmp_path: Path) -> None:
         ("FERNET_KEY", "beans-and-peas-4", True),
         ("FERNET_KEY", "BeansAndPeas", True),
         ("SORT_KEY", "timestamp", False),
+        ("OPENAI_API_KEY", "anything", False),
         ("PARTITION_KEY", "user_id.created-at", False),
         ("NOTES_TOKEN", "beans-and-peas", True),
         ("NOTES_SECRET", "beans-and-peas", True),
