@@ -40,7 +40,7 @@ class FixtureOfTurn:
             raise RequestError(f"It cannot become a fixture: {error}", status=409, code="turn_not_usable") from None
         scrubber = scrubber_for(self._settings, Path.cwd())
         files = await asyncio.to_thread(compose, recording, scrubber)
-        return name_of(scrubber.text(recording.last_user), files), files
+        return name_of(files), files
 
 
 def _kept(record: TurnRecord) -> tuple[KeptWords, FixtureAnswer]:

@@ -105,7 +105,7 @@ class Recorder:
                 recording = await self._recording(recorded, request, _answer(request, response, written))
                 # To look through a long answer takes seconds, in which others are answered.
                 files = await asyncio.to_thread(compose, recording, self._scrubber)
-                outcome, name = self._write(files, self._scrubber.text(recording.last_user))
+                outcome, name = self._write(files)
         except (NotRecordedError, RequestError, OSError) as error:
             tell(f"not recorded: {error}", outcome="not recorded")
         except Exception:  # a mistake of the recorder must not end the server; logged with its trace
@@ -113,12 +113,12 @@ class Recorder:
         else:
             tell(f"{outcome} {name}", logging.INFO, outcome=outcome, fixture=name)
 
-    def _write(self, files: Mapping[str, bytes], asked: str) -> tuple[str, str]:
+    def _write(self, files: Mapping[str, bytes]) -> tuple[str, str]:
         """What became of it, and its name."""
         if self._replaceable is not None and (name := self._replaceable.take(files)) is not None:
             return "changed" if replace_fixture(self._folder, name, files) else "as before", name
         # Another recorder may have written here meanwhile.
-        name = f"{next_number(self._folder):03}-{name_of(asked, files)}"
+        name = f"{next_number(self._folder):03}-{name_of(files)}"
         write_fixture(self._folder, name, files)
         return "recorded", name
 

@@ -34,11 +34,11 @@ def slug(text: str) -> str:
     return "-".join(words)[:40].strip("-") or "turn"
 
 
-def name_of(asked: str, files: Mapping[str, bytes]) -> str:
+def name_of(files: Mapping[str, bytes]) -> str:
     """The name of what these files hold: how the question begins, and behind which tool's result it is asked on."""
-    tools = parse_fixture("new", files[BACKEND_FILE]).turns[0].ask.after_tools
-    after = f"-after-{slug(tools[-1].replace('_', ' '))}" if tools else ""
-    return f"{slug(asked)}{after}"
+    ask = parse_fixture("new", files[BACKEND_FILE]).turns[0].ask
+    after = f"-after-{slug(ask.after_tools[-1].replace('_', ' '))}" if ask.after_tools else ""
+    return f"{slug(ask.last_user)}{after}"
 
 
 def write_fixture(folder: Path, name: str, files: Mapping[str, bytes]) -> Path:
