@@ -135,10 +135,12 @@ def port_number(text: str) -> int:
 
 
 def user_path(text: str) -> Path:
-    """A path that may begin with `~`."""
+    """A path that may begin with `~`. Raises `UsageError`."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
+        if (home := Path(text).parts[0]) != "~":
+            raise UsageError(f"{text}: no user has the home {home}: write the whole path.") from None
         raise UsageError(f"{text} needs your home folder, and there is none: set HOME.") from None
 
 

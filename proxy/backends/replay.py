@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..contracts import TextBackend
 from ..errors import UsageError, reason_of
+from ..setting_values import user_path
 from .kind import BackendKind, BackendSettings, takes_results_as_users_only
 from .remote import not_our_business
 
@@ -53,7 +54,7 @@ def _make(settings: BackendSettings) -> TextBackend:
     from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- likewise
 
     takes_results_as_users_only(settings)
-    folder = Path(settings.backend.partition(":")[2]).expanduser()
+    folder = user_path(settings.backend.partition(":")[2])
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder of fixtures", "give one with --backend replay:DIR")
     load_fixtures(folder)  # what is wrong with one is told before anything is started

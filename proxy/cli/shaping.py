@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends import find_kind
 from ..errors import UsageError
+from ..setting_values import user_path
 from ..settings import SETTINGS, Settings
 from ..sources import DEFAULT, Sources
 from ..turn import FixedHabit, KeyHabit
@@ -58,7 +59,7 @@ def habit_as_recorded(settings: Settings) -> FixedHabit | None:
     from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- other kinds do without
 
     _, _, address = settings.backend.partition(":")
-    folder = Path(address).expanduser()
+    folder = user_path(address)
     if not address or not folder.is_dir():  # the backend says what is wrong
         return FixedHabit()
     habits = {habit_of(fixture) for fixture in load_fixtures(folder).values()}
@@ -76,7 +77,7 @@ def as_recorded(sources: Sources) -> Settings:
     """
     settings = sources.settings
     kind, _, address = settings.backend.partition(":")
-    folder = Path(address).expanduser()
+    folder = user_path(address)
     if kind != "replay" or not address or not folder.is_dir():  # the backend says what is wrong
         return settings
     from ..replay.fixture import load_fixtures  # noqa: PLC0415 -- other kinds do without

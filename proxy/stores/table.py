@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from ..advice import addition
 from ..contracts import ResponseStore
 from ..errors import UsageError
+from ..setting_values import user_path
 from .keyed import TTL, KeyedStore
 from .memory import MemoryKeyValue, NoKeyValue
 from .sqlite import SqliteKeyValue
@@ -16,10 +16,7 @@ from .sqlite import SqliteKeyValue
 def _sqlite(path: str, ttl: float) -> ResponseStore:
     if path == ":memory:":
         raise UsageError("--store sqlite::memory: is not a file", "use --store memory")
-    try:
-        return KeyedStore(SqliteKeyValue(Path(path).expanduser()), ttl=ttl)
-    except RuntimeError:
-        raise UsageError(f"--store: no user has the home {path.partition('/')[0]}", "write the whole path") from None
+    return KeyedStore(SqliteKeyValue(user_path(path)), ttl=ttl)
 
 
 def _redis(url: str, ttl: float) -> ResponseStore:

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...errors import UsageError
-from ...setting_values import text_of_file
+from ...setting_values import text_of_file, user_path
 from ..kind import BackendSettings
 from .item_kinds import HARMLESS
 
@@ -90,4 +90,4 @@ def read_base_instructions(setting: str | None) -> str | None:
             return ""
         case file:
             remedy = "name another file with --base-instructions"
-            return text_of_file(Path(file).expanduser(), f"The base instructions in {file}", remedy)
+            return text_of_file(user_path(file), f"The base instructions in {file}", remedy)

@@ -19,6 +19,7 @@ from parser import write_call
 from proxy.advice import command
 from proxy.backends import as_sentence
 from proxy.backends.codex import turn_failure
+from proxy.cli import main
 from proxy.cli.doctor import examine, run_doctor
 from proxy.errors import BackendError
 from proxy.port_owner import owner_of
@@ -366,6 +367,20 @@ def test_without_a_home_the_system_is_asked_for_one_and_else_it_is_said(home: di
     done = run("doctor", environment=environment, before=nobody)
     assert done.returncode == 2
     assert done.stderr == "tagcall: ~/.local/share needs your home folder, and there is none: set HOME.\n"
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--backend", "replay:~no-such-user/x"],
+        ["--store", "sqlite:~no-such-user/x"],
+        ["--base-instructions", "~no-such-user/x"],
+        ["--config", "~no-such-user/x"],
+    ],
+)
+def test_a_home_of_nobody_is_told(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--port", "0", *flags]) == 2
+    assert capsys.readouterr().err.endswith("no user has the home ~no-such-user: write the whole path.\n")
 
 
 def test_a_home_that_cannot_be_written_is_told_even_with_the_store_in_memory(tmp_path: Path, codex: str) -> None:
