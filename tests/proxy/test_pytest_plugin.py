@@ -15,6 +15,7 @@ from proxy.cli.commands import build_parser
 from proxy.cli.replay import ReplayOptions, run_replay
 from tests.support.one_cut import replay_at_one_cut
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.sample_project import SampleProject, answers
 from tests.support.scripted_model import ScriptedModel
 
@@ -171,11 +172,9 @@ async def test_what_is_recorded_anew_shows_what_has_changed_and_nothing_else(
 
 
 @pytest.mark.usefixtures("recorded")
-async def test_a_backend_that_is_not_there_is_told_and_takes_the_place_of_nothing(
-    sample: SampleProject, unused_tcp_port: int
-) -> None:
+async def test_a_backend_that_is_not_there_is_told_and_takes_the_place_of_nothing(sample: SampleProject) -> None:
     before = sample.files()
-    address = f"127.0.0.1:{unused_tcp_port}"
+    address = f"127.0.0.1:{free_port()}"
     status, said = await sample.test("--tagcall-record=all", f"--tagcall-backend=http://{address}/v1")
     assert status == 1
     assert f"The model server at {address} does not answer: start the model server" in said

@@ -1,4 +1,7 @@
-"""Ports for servers that are told theirs: one that is started again, or that another one's configuration names."""
+"""Ports for servers that are told theirs: one that is started again, or that another one's configuration names.
+
+So are those at which nobody listens.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ _PORTS = range(10_000, 22_000)
 
 
 def free_port() -> int:
+    """Nobody else is told the same as long as this process runs."""
     while True:
         port = secrets.choice(_PORTS)
-        with socket.socket() as attempt:
+        with socket.socket() as attempt, socket.socket(type=socket.SOCK_DGRAM) as claim:
             try:
+                claim.bind(("127.0.0.1", port))
                 attempt.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            claim.detach()  # it stays bound, and keeps no server of TCP from the port
         return port

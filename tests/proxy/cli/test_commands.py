@@ -22,6 +22,7 @@ from proxy.cli.main import main
 from tests.support.codex_homes import informed_home
 from tests.support.command import Command
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.processes import app_servers
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -191,8 +192,7 @@ def test_doctor_tells_of_a_missing_login_and_what_to_do(tmp_path: Path) -> None:
 
 
 def test_doctor_is_content_with_a_backend_that_works(tagcall: Command) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     done = tagcall("doctor", "--backend", f"replay:{FIXTURES}", "--port", str(port))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Obsidian Copilot" in done.stdout

@@ -21,6 +21,7 @@ from proxy.server import running_server
 from proxy.settings import Settings
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 
 TOOLS = [{"type": "function", "name": "read_note", "parameters": {"type": "object"}, "strict": False}]
 
@@ -98,10 +99,8 @@ async def test_without_the_key_it_says_so() -> None:
 
 
 async def test_without_a_server_it_says_so() -> None:
-    async with running_server(Settings(port=0), MemoryBackend([])) as url:
-        port = int(url.split(":")[2].split("/")[0])
     with pytest.raises(UsageError, match="tagcall serve"):
-        await run_log(Settings(port=port), LogOptions())
+        await run_log(Settings(port=free_port()), LogOptions())
 
 
 async def test_it_ends_with_the_server(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from tests.proxy.cli.test_commands import environment, run
 from tests.support.codex_homes import informed_home
 from tests.support.command import Command
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Message, Reply
 
@@ -53,22 +54,20 @@ async def test_setup_goes_from_nothing_to_what_is_pasted(aiohttp_server: Aiohttp
     answer = Reply([Message("It remembers for you.")])
     model.choose = lambda body: call if "read" in str(body["messages"]) and "vault of" not in str(body) else answer
     server = await aiohttp_server(model.app)
-    done = await asyncio.to_thread(
-        run, "setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", "8790"
-    )
+    port = free_port()
+    words = ("setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", str(port))
+    done = await asyncio.to_thread(run, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "called a tool in" in done.stdout
     assert "It remembers for you." in done.stdout
-    assert re.search(r"API URL +http://127\.0\.0\.1:8790\n", done.stdout)
+    assert re.search(rf"API URL +http://127\.0\.0\.1:{port}\n", done.stdout)
     assert re.search(r"Tool-Enabled Models +add a line: gpt-5\.2\n", done.stdout)
-    serve = f"serve --port 8790 --backend {server.make_url('/v1')} --alias gpt-5.2=gpt-5.5`\n"
+    serve = f"serve --port {port} --backend {server.make_url('/v1')} --alias gpt-5.2=gpt-5.5`\n"
     assert serve in done.stdout, "with the flags of this, and a name that the plugin takes"
     assert done.stdout.index(serve) < done.stdout.index("API URL"), "the plugin tries what is entered"
     assert done.stderr == ""
     aliases = ("--alias", "notes=gpt-5.5", "--alias", "gpt-5.2=gpt-5.5")
-    again = await asyncio.to_thread(
-        tagcall, "setup", "--backend", str(server.make_url("/v1")), "--plugin", "chatgpt-md", "--port", "8790", *aliases
-    )
+    again = await asyncio.to_thread(tagcall, *words, *aliases)
     assert again.stdout.count("gpt-5.2=") == 1, "it has such a name already"
 
 

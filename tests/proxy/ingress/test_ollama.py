@@ -20,6 +20,7 @@ from proxy.server import bind, running_server
 from proxy.settings import Settings
 from tests.support.http_client import client
 from tests.support.memory_backend import MemoryBackend, Script
+from tests.support.ports import free_port
 
 TOOL: dict[str, Any] = {
     "type": "function",
@@ -264,12 +265,13 @@ async def test_a_model_that_does_not_do_what_it_must_is_no_fault_of_the_server()
             assert "call" in (await response.json())["error"]
 
 
-async def test_it_listens_on_ollamas_own_port_as_well(unused_tcp_port: int) -> None:
-    settings = Settings(port=0, also_port=(unused_tcp_port,))
+async def test_it_listens_on_ollamas_own_port_as_well() -> None:
+    port = free_port()
+    settings = Settings(port=0, also_port=(port,))
     async with (
         running_server(settings, MemoryBackend(["Hello"])),
-        AsyncClient(host=f"http://127.0.0.1:{unused_tcp_port}") as asks,
+        AsyncClient(host=f"http://127.0.0.1:{port}") as asks,
     ):
         assert (await asks.chat(model="m", messages=[QUESTION])).message.content == "Hello"
         with pytest.raises(UsageError, match=r"port \d+ \(.*\)"):
-            bind(settings, unused_tcp_port)
+            bind(settings, port)

@@ -22,6 +22,7 @@ from tests.support.backend_events import merged, read_turn
 from tests.support.clock import Clock
 from tests.support.faulty_backend import Seen, see_turn
 from tests.support.patience import PATIENCE
+from tests.support.ports import free_port
 from tests.support.scripted_chat import ScriptedChat
 from tests.support.scripted_model import Call, Cut, Message, Refusal, Reply, Silent
 
@@ -162,9 +163,10 @@ async def test_the_key_goes_to_its_server_and_to_no_other(aiohttp_server: Aiohtt
     assert chat.requests == []
 
 
-async def test_where_nothing_listens_there_is_one_sentence(unused_tcp_port: int) -> None:
-    async with ChatBackend(f"http://127.0.0.1:{unused_tcp_port}/v1", start="start it with `x`") as backend:
-        sentence = f"The model server at 127.0.0.1:{unused_tcp_port} does not answer: start it with `x`."
+async def test_where_nothing_listens_there_is_one_sentence() -> None:
+    port = free_port()
+    async with ChatBackend(f"http://127.0.0.1:{port}/v1", start="start it with `x`") as backend:
+        sentence = f"The model server at 127.0.0.1:{port} does not answer: start it with `x`."
         with pytest.raises(BackendError) as caught:
             await read_turn(backend, prompt())
         error = caught.value

@@ -17,6 +17,7 @@ from proxy.errors import BackendError, UsageError
 from proxy.settings import Settings
 from proxy.sources import load
 from tests.support.backend_events import prompt, read_turn
+from tests.support.ports import free_port
 
 HOWTO = Path(__file__).resolve().parents[4] / "docs" / "howto" / "local-models.md"
 
@@ -112,8 +113,7 @@ def test_the_profile_is_small_unless_it_is_named() -> None:
     assert Settings().profile_name == "frontier"
 
 
-async def test_doctor_says_how_to_start_what_does_not_answer(
-    unused_tcp_port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert await run_doctor(Settings(port=0, backend=f"http://127.0.0.1:{unused_tcp_port}/v1")) == 1
-    assert f"no  backend    The model server at 127.0.0.1:{unused_tcp_port} does not answer" in capsys.readouterr().out
+async def test_doctor_says_how_to_start_what_does_not_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+    assert await run_doctor(Settings(port=0, backend=f"http://127.0.0.1:{port}/v1")) == 1
+    assert f"no  backend    The model server at 127.0.0.1:{port} does not answer" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from pytest_aiohttp import AiohttpServer
 from proxy.backends import Finding, find_kind
 from proxy.settings import Settings
 from tests.support.codex_programs import TestProgram
+from tests.support.ports import free_port
 
 
 def program_that(folder: Path, script: str) -> Settings:
@@ -107,8 +108,8 @@ async def test_an_upstream_is_one_that_knows_the_path(
     )
 
 
-async def test_an_upstream_where_nothing_listens_is_to_be_started(tmp_path: Path, unused_tcp_port: int) -> None:
-    upstream = f"http://127.0.0.1:{unused_tcp_port}/v1"
+async def test_an_upstream_where_nothing_listens_is_to_be_started(tmp_path: Path) -> None:
+    upstream = f"http://127.0.0.1:{free_port()}/v1"
     *_, finding = await find_kind("codex").check_after(replace(program_that(tmp_path, "exit 1"), upstream=upstream))
     said = f"{upstream} cannot be reached (connection refused)"
     assert finding == Finding("service", False, said, f"Start it, or g{ADDRESS}")
