@@ -24,7 +24,7 @@ from tests.support.fault_rows import ROWS, WHOLE, hurry, let_time_pass
 from tests.support.faulty_backend import FaultyAppServer, Seen
 from tests.support.memory_backend import MemoryBackend
 from tests.support.patience import PATIENCE
-from tests.support.processes import all_gone
+from tests.support.processes import all_gone, command_of
 
 ROOT = Path(__file__).resolve().parents[2]
 BODY: dict[str, Any] = {"model": "m", "input": "hi"}
@@ -254,8 +254,7 @@ async def test_what_a_killed_tagcall_left_behind_is_ended_by_the_next_one(tmp_pa
     stray = await asyncio.create_subprocess_exec(
         str(server.script()), "app-server", stdin=asyncio.subprocess.PIPE, start_new_session=True
     )
-    known = find_process(stray.pid)
-    assert known is not None
+    known = await command_of(stray.pid)
     left = {**content, "pid": stray.pid, "started": known.started, "owner_started": 0.0}
     (home / "children" / f"{stray.pid}.json").write_bytes(orjson.dumps(left))
     async with serving("none", tmp_path) as (endpoint, _):

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import psutil
 
-from proxy.rpc.processes import POLL_INTERVAL, find_process
+from proxy.rpc.processes import POLL_INTERVAL, Process, find_process
 
 from .patience import PATIENCE
 
@@ -28,6 +28,14 @@ async def all_gone(pids: Sequence[int]) -> None:
     async with asyncio.timeout(PATIENCE):
         while any(map(find_process, pids)):  # noqa: ASYNC110 -- they may be nobody's children any more
             await asyncio.sleep(POLL_INTERVAL)
+
+
+async def command_of(pid: int) -> Process:
+    """As it was found, once it has a command: for a moment after its start it has none, while it is put in place."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := find_process(pid)) or not found.command:  # noqa: ASYNC110 -- the system gives no sign
+            await asyncio.sleep(POLL_INTERVAL)
+    return found
 
 
 async def said_by(process: asyncio.subprocess.Process) -> tuple[str, str]:

@@ -53,11 +53,21 @@ async def listening(home: Path, program: TestProgram, upstream: str, config: str
         program.path, "app-server", "--listen", f"unix://{socket}", env=env, stderr=asyncio.subprocess.DEVNULL
     )
     async with asyncio.timeout(PATIENCE):
-        while not socket.exists():  # noqa: ASYNC110 -- the file of a socket has no event of its own
+        while not await _listens(socket):  # noqa: ASYNC110 -- it gives no sign
             await asyncio.sleep(0.01)
     yield f"unix:{socket}"
     process.kill()
     await process.wait()
+
+
+async def _listens(socket: Path) -> bool:
+    """The file of a socket is there a moment before."""
+    try:
+        _, writer = await asyncio.open_unix_connection(socket)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 
 from proxy.rpc import ChildRecords, ChildTransport, Launch, child_records
 from proxy.rpc.processes import find_process
+from tests.support.heard import next_heard
 from tests.support.patience import NEVER, PATIENCE
 
 DEAF = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -170,6 +171,7 @@ async def test_a_folder_that_cannot_be_written_keeps_no_child_from_starting(tmp_
     (tmp_path / "file").touch()
     records = ChildRecords(tmp_path / "file" / "children")
     transport = await ChildTransport.start(Launch([sys.executable, "-c", ""], dict(os.environ), records=records))
+    assert await next_heard(transport) == b""
     await transport.close()
     assert transport.describe_end() == "exit status 0"
 
