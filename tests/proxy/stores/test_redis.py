@@ -11,9 +11,10 @@ from structlog.testing import capture_logs
 
 from proxy.errors import StoreError, UsageError
 from proxy.stores import Append, Put, make_store
-from proxy.stores.redis import FROZEN, RedisKeyValue
+from proxy.stores.redis import RedisKeyValue
 from tests.support.clock import Clock
 from tests.support.fake_redis import FakeRedis
+from tests.support.patience import NEVER
 from tests.support.ports import free_port
 from tests.support.stored import CONVERSATION, ITEMS, RESPONSE
 
@@ -68,6 +69,7 @@ async def test_a_slow_server_is_given_up_in_time_and_used_again_later(
     async with FakeRedis() as redis, make_store(redis.url) as store:
         await store.save(RESPONSE)
         redis.stalled = True
+        monkeypatch.setattr("proxy.stores.redis.FROZEN", NEVER)
         with monkeypatch.context() as patch, pytest.raises(StoreError, match="in time") as caught:
             patch.setattr("proxy.stores.redis.DEADLINE", 0.05)
             await store.load("resp_1", "me")
@@ -77,7 +79,7 @@ async def test_a_slow_server_is_given_up_in_time_and_used_again_later(
         with pytest.raises(StoreError, match="in time"):  # at once: it is not asked
             await store.load("resp_1", "me")
         assert (len(redis.commands), store.up) == (commands, False)
-        await clock.put_forward(FROZEN)
+        await clock.put_forward(NEVER)
         assert await store.load("resp_1", "me") == RESPONSE
         assert store.up
 

@@ -27,9 +27,7 @@ OPENING = [b"event 0", b"event 1"]
 
 
 @pytest.fixture(params=SERVERS or ["none is installed"])
-async def redis(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RedisServer]:
-    monkeypatch.setattr("proxy.stores.redis.WAIT", 5.0)
-    monkeypatch.setattr("proxy.stores.redis.DEADLINE", 1.0)
+async def redis(request: pytest.FixtureRequest) -> AsyncIterator[RedisServer]:
     async with redis_server(SERVERS[request.param]) as server:
         yield server
 
@@ -152,10 +150,10 @@ async def test_what_does_not_fit_is_told(
 async def test_events_wait_for_a_server_that_is_away_and_come_once(
     redis: RedisServer, here: ResponseStore, there: ResponseStore, away: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.stores.redis.DEADLINE", 0.2)
     await here.journal.begin(RUN, OPENING)
     async with there.journal.follow(RUN, -1) as follower, Redis.from_url(redis.url) as owner:
         assert await told(follower, 2) == OPENING
+        monkeypatch.setattr("proxy.stores.redis.DEADLINE", 0.2)
         if away == "stalled":
             redis.stall()
         else:

@@ -120,14 +120,15 @@ async def test_a_claim_is_over_when_its_process_has_gone(redis: RedisServer) -> 
 async def test_answers_go_on_while_the_server_is_away_and_say_that_they_are_not_kept(
     redis: RedisServer, away: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.stores.redis.DEADLINE", 0.2)
-    monkeypatch.setattr("proxy.stores.redis.WAIT", 0.5)
     monkeypatch.setattr("proxy.stores.redis.FROZEN", 0.0)  # who comes right after a stall is told so at once
     async with talking(*["fine"] * 7, store=redis.url) as (client, _):
         kept = await client.responses.create(model="m", input="before")
         redis.stall() if away == "stalled" else await redis.stop()
         raw = client.responses.with_raw_response
-        lost = await asyncio.gather(*(raw.create(model="m", input="meanwhile") for _ in range(5)))
+        with monkeypatch.context() as patch:
+            patch.setattr("proxy.stores.redis.DEADLINE", 0.2)
+            patch.setattr("proxy.stores.redis.WAIT", 0.5)
+            lost = await asyncio.gather(*(raw.create(model="m", input="meanwhile") for _ in range(5)))
         assert {one.headers["x-tagcall-warning"] for one in lost} == {"not stored"}
         assert {one.parse().output_text for one in lost} == {"fine"}
         async with aiohttp.ClientSession() as session:

@@ -10,7 +10,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from proxy.backends.chat import ChatBackend
-from proxy.backends.chat.backend import LOOK
+from tests.support.patience import PATIENCE
 
 OLLAMA = {"/api/ps": {"models": [{"name": "m", "context_length": 4096}, {"name": 1}, None]}}
 LM_STUDIO = {"/api/v0/models": {"data": [{"id": "m", "max_context_length": 32768, "loaded_context_length": 8192}]}}
@@ -65,7 +65,7 @@ async def test_a_server_that_is_silent_beside_its_list_is_listed_all_the_same(
     app.router.add_get("/api/{rest:.*}", say_nothing)
     server = await aiohttp_server(app)
     try:
-        async with ChatBackend(str(server.make_url("/v1"))) as backend, asyncio.timeout(LOOK):
+        async with ChatBackend(str(server.make_url("/v1"))) as backend, asyncio.timeout(PATIENCE):
             assert [(each.id, each.context) for each in await backend.models()] == [("m", 16384)]
     finally:
         over.set()
