@@ -86,9 +86,19 @@ async def test_requests_are_never_read_by_the_parser_in_python(monkeypatch: pyte
             pass
 
 
-@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def has_ipv6() -> bool:
+    """Python may, and the machine may not, as in many a container."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("host", ["::1", "127.0.0.1", "localhost"])
 async def test_the_url_that_is_printed_is_served(host: str) -> None:
+    if host == "::1" and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
     async with running_server(Settings(host=host, port=0, store="memory"), MemoryBackend([])) as url:
         async with aiohttp.ClientSession() as session, session.get(f"{url}/models") as answer:
             assert answer.status == 200, await answer.text()
