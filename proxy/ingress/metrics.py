@@ -1,4 +1,4 @@
-"""GET /metrics: what the server does, as numbers for Prometheus.
+"""What the server does, as numbers for Prometheus.
 
     requests --RequestLog--.                        one line each in the log, and counted here
     turns ----TurnReport---+--> numbers --exposition--> text
@@ -10,7 +10,6 @@ What each number is: docs/reference/metrics.md.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
@@ -229,17 +228,3 @@ class Metrics:
 
 
 METRICS = web.AppKey("metrics", Metrics)
-
-
-async def metrics(request: web.Request) -> web.StreamResponse:
-    write = await asyncio.to_thread(_writer)
-    return web.Response(
-        body=write(request.app[METRICS]), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-    )
-
-
-def _writer() -> Callable[[Metrics], bytes]:
-    """Takes 20 ms the first time, and 1 MB, which a server does without that nobody asks."""
-    from .exposition import text  # noqa: PLC0415 -- as it says above
-
-    return text

@@ -12,7 +12,7 @@ from functools import lru_cache
 from aiohttp import web
 
 from ..errors import RequestError
-from .apis import APIS, Api, Handler
+from .apis import APIS, Api, Handler, Late
 from .codex_usage import codex_usage
 from .health import healthz, readyz
 from .inspect.asking import ask_again, try_tool
@@ -27,7 +27,6 @@ from .inspect.page import (
     save_turn,
     state,
 )
-from .metrics import metrics
 from .state import BASE_PATH, REQUEST_LOG
 
 # For people, and for those who watch over a process.
@@ -46,7 +45,7 @@ PAGES: dict[str, dict[str, Handler]] = {
     "/health": {"GET": healthz},
     "/healthz": {"GET": healthz},
     "/readyz": {"GET": readyz},
-    "/metrics": {"GET": metrics},
+    "/metrics": {"GET": Late("exposition", "metrics")},
     "/api/codex/usage": {"GET": codex_usage},
 }
 
