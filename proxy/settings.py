@@ -580,8 +580,8 @@ def _rows() -> tuple[Setting, ...]:
 SETTINGS = _rows()
 
 
-# The group of those that people need first, and what stands below it.
-FIRST_GROUP = "Needed first"
+# The group of the flags that most people use, and what stands below it.
+FIRST_GROUP = "Most used"
 _VARIABLES = "Each flag is an environment variable, too: --log-level is TAGCALL_LOG_LEVEL. Defaults stand in brackets."
 
 

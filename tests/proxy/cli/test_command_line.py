@@ -163,7 +163,7 @@ def test_help_of_serve_has_groups_and_begins_with_ten_flags(capsys: pytest.Captu
     with pytest.raises(SystemExit):
         main(["serve", "--help"])
     first, *others = re.split(r"\n(?=[A-Z][A-Za-z ]+:\n)", capsys.readouterr().out)[1:]
-    assert first.startswith("Needed first:")
+    assert first.startswith("Most used:")
     assert len(re.findall(r"^  --", first, re.MULTILINE)) == 11  # with --config
     headings = [part.partition(":")[0] for part in others]
     assert headings == list(dict.fromkeys(row.group for row in SETTINGS if not row.first))
