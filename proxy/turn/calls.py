@@ -96,7 +96,7 @@ class CallGate:
             return None
         if self._looping and any((call.name, canonical(form)) in self._looping for form in call.forms):
             reason = Reason.REPEATED
-        elif self._grounds is not None and self._grounds.adds_nothing(call.tool, call.fitted.arguments):
+        elif self._grounds and self._grounds.adds_nothing(call.tool, call.fitted.arguments):
             reason = Reason.NOTHING_NEW
         else:
             return None

@@ -80,11 +80,10 @@ class ReadCall(Struct, frozen=True, dict=True):
             repaired=self.call.tier not in {Tier.VALID, Tier.HELD},
         )
 
-    @cached_property
-    def forms(self) -> list[str]:
+    @property
+    def forms(self) -> set[str]:
         """The arguments as the conversation may have them: as they were written, and as they were passed on."""
-        fitted = [self.fitted.arguments] if isinstance(self.fitted, Coerced) else []
-        return [masked(self.arguments, self.key), *fitted]
+        return {self.arguments, self.fitted.arguments if isinstance(self.fitted, Coerced) else self.arguments}
 
     @cached_property
     def problem(self) -> str:
