@@ -38,7 +38,7 @@ from .escape import (
     unescape_json,
 )
 from .grounds import Grounds
-from .items import Item, OwnLine, forms_of_rounds, meaning_of_answer, meanings_of_answer
+from .items import Item, OwnLine, as_one_round, meaning_of_answer, meanings_of_answer
 from .key_mask import KEY_LENGTH, MASK, holds_word, was_sent
 from .outline import Outline, characters_sent, outline_of
 from .passages import already_offered, no_longer_offered, no_result, no_tools, nothing_said
@@ -129,6 +129,7 @@ __all__ = [
     "answer_now",
     "answer_unless_open",
     "arguments_misfit",
+    "as_one_round",
     "bytes_taken",
     "call_forbidden",
     "call_in_output",
@@ -141,7 +142,6 @@ __all__ = [
     "escape",
     "escape_json",
     "essence",
-    "forms_of_rounds",
     "holds_word",
     "indent",
     "looping_calls",

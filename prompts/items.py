@@ -243,34 +243,31 @@ def meanings_of_answer(entries: Sequence[AssistantText | PastCall], tools: ToolR
     )
 
 
-def forms_of_rounds(rounds: Sequence[Item], answers: Collection[bytes]) -> Iterator[Sequence[bytes]]:
-    """The meanings of `rounds` of calls and of their answer in each form in which they may come back.
-
-    The answer has one of the meanings `answers`, or is empty. Some clients make one round of those that have no words
-    between them:
+def as_one_round(rounds: Sequence[Item], answers: Collection[bytes]) -> Iterator[Sequence[bytes]]:
+    """The meanings of `rounds` of calls and of their answer, as a client has them that makes one of several rounds.
 
         call 1, result 1, call 2, result 2  -->  call 1, call 2, result 1, result 2
+
+    That is where they have no words between them. The answer has one of the meanings `answers`, or is empty.
     """
-    speaks = not all(answer.startswith(_ONLY_CALLS) for answer in answers)
-    for answer in answers:
-        items = [*rounds, Item("assistant", (), answer)] if answer else rounds
-        yield [item.meaning for item in items]
-        # Who makes one round leaves no words out: they would come behind it.
-        if not (speaks and answer.startswith(_ONLY_CALLS)):
-            yield _one_round(items)
-
-
-def _one_round(items: Iterable[Item]) -> Sequence[bytes]:
     meanings: list[bytes] = []
     calls: int | None = None
-    for item in items:
+    for item in rounds:
         if calls is not None and item.meaning.startswith(_ONLY_CALLS):
             meanings[calls] += item.meaning[_DIGEST_SIZE:]
             continue
         if item.role == "assistant":
             calls = len(meanings) if len(item.meaning) > _DIGEST_SIZE else None
         meanings.append(item.meaning)
-    return meanings
+    speaks = not all(answer.startswith(_ONLY_CALLS) for answer in answers)
+    for answer in answers:
+        only_calls = answer.startswith(_ONLY_CALLS)
+        # Who makes one round leaves no words out: they would come behind it.
+        if only_calls and not speaks and calls is not None:
+            behind = meanings[calls] + answer[_DIGEST_SIZE:]
+            yield [*meanings[:calls], behind, *meanings[calls + 1 :]]
+        elif not only_calls and len(meanings) < len(rounds):
+            yield [*meanings, *([answer] if answer else [])]
 
 
 def _told_in(entries: Iterable[AssistantText | PastCall]) -> str:

@@ -19,7 +19,7 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from prompts import Item, OwnLine, Part, Text, forms_of_rounds, no_tools
+from prompts import Item, OwnLine, Part, Text, as_one_round, no_tools
 
 from ...contracts import Prompt, Usage
 from .errors import MAX_INPUT, too_long
@@ -161,17 +161,25 @@ def weight(items: Sequence[Item]) -> int:
 
 def _forms(items: Sequence[Item], answers: Collection[bytes]) -> Mapping[int, Collection[bytes]]:
     """`HeldThread.held` of `items` and their answer, which may come back with any of these meanings."""
-    rounds = len(items)
+    end = rounds = len(items)
     while rounds and (items[rounds - 1].role == "assistant" or items[rounds - 1].tool is not None):
         rounds -= 1
-    # All forms begin alike.
-    older = blake2b(b"".join(map(_meaning, items[:rounds])), digest_size=_DIGEST_SIZE)
+    meanings = [*map(_meaning, items)]
     held: defaultdict[int, set[bytes]] = defaultdict(set)
-    for meanings in forms_of_rounds(items[rounds:], answers):
-        rolling = older.copy()
-        rolling.update(b"".join(meanings))
-        held[rounds + len(meanings)].add(rolling.digest())
+    # What all forms begin with is digested once.
+    whole = blake2b(b"".join(meanings), digest_size=_DIGEST_SIZE)
+    for answer in answers:
+        held[end + bool(answer)].add(_behind(whole, answer))
+    older = blake2b(b"".join(meanings[:rounds]), digest_size=_DIGEST_SIZE)
+    for newest in as_one_round(items[rounds:], answers):
+        held[rounds + len(newest)].add(_behind(older, b"".join(newest)))
     return held
+
+
+def _behind(before: blake2b, meanings: bytes) -> bytes:
+    rolling = before.copy()
+    rolling.update(meanings)
+    return rolling.digest()
 
 
 def beginnings(meanings: Sequence[bytes], counts: Iterable[int]) -> Mapping[int, bytes]:
