@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from .advice import command
 from .errors import UsageError
 from .folders import config_folder, moved
 from .near_names import near_name
@@ -109,9 +110,10 @@ def _read_file(file: Path) -> Mapping[str, object]:
         name = key.replace("-", "_")
         if name not in known:
             near = near_name(name, known, 0.6)
-            raise UsageError(f"{key} in {file} is not a setting{f': did you mean {near}?' if near else '.'}")
+            step = f"did you mean {near}?" if near else f"{command('settings')} lists them."
+            raise UsageError(f"{key} in {file} is not a setting: {step}")
         if name in written:
-            raise UsageError(f"{key} in {file} is given twice.")
+            raise UsageError(f"{key} in {file} is given twice", "leave one of them")
         written[name] = value
     return written
 

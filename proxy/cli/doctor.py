@@ -12,7 +12,7 @@ import aiohttp
 from ..advice import command
 from ..backends import BackendKind, Finding, as_sentence, find_kind
 from ..contracts import StoredConversation, TextBackend
-from ..errors import ApiError, StoreError, TagcallError, UsageError
+from ..errors import ApiError, StoreError, TagcallError, UsageError, reason_of
 from ..home import forget_habits, habits_file, read_habits, read_secret
 from ..logs import in_colour
 from ..quota import MAIN_LIMIT, Quota
@@ -204,7 +204,7 @@ def forget_model(settings: Settings, model: str) -> int:
     try:
         owners = forget_habits(path, model)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"{path} cannot be written ({reason_of(error)})", "make it writable") from None
     if owners:
         print(f"Forgot whether {model} writes the call key. Its next turns will show that.")
     else:

@@ -80,7 +80,9 @@ async def _answered(response: aiohttp.ClientResponse) -> dict[str, Any]:
     if response.status == 401:
         raise UsageError("This server wants its key: give --inspect-key, --api-key or --api-key-file.")
     if response.status != 200 or not isinstance(body, dict):
-        raise UsageError(f"The server on {response.url.origin()} is not a tagcall that `tagcall log` can follow.")
+        raise UsageError(
+            f"{response.url.origin()} is no tagcall that can be followed", "name another by --host and --port"
+        )
     return body
 
 

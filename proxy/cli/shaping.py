@@ -35,7 +35,7 @@ def shaping_settings(settings: Settings) -> dict[str, str | bool]:
 def check_settings(fixture: Fixture, place: Path) -> None:
     """Raises `UsageError` for a name or a value that no recorder writes."""
     if unknown := set(fixture.settings) - set(SHAPING):
-        raise UsageError(f"{place}: no answer depends on the setting {min(unknown)}.")
+        raise UsageError(f"{place}: no answer depends on the setting {min(unknown)}", "leave it out")
     for row in SETTINGS:
         if (value := fixture.settings.get(row.name)) is None:
             continue

@@ -28,7 +28,7 @@ from prompts import PROFILES, ModelRule
 
 from ...backends import make_backend
 from ...contracts import TextBackend
-from ...errors import UsageError
+from ...errors import UsageError, reason_of
 from ...server import turn_options
 from ...settings import Settings
 from ...turn import EmptyAnswers, Habits, TurnOptions
@@ -171,4 +171,4 @@ def _write(file: Path, data: bytes, mode: str = "wb") -> None:
         with file.open(mode) as opened:
             opened.write(data)
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"{file} cannot be written ({reason_of(error)})", "name another file") from None

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...backends import make_backend, server_key
-from ...errors import UsageError
+from ...errors import UsageError, reason_of
 from ...server import read_keys
 from ...settings import Settings
 from ...turn import Habits
@@ -53,7 +53,7 @@ def _prepare(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
     except OSError as error:
-        raise UsageError(f"Nothing can be written to {folder}: {error.strerror}.") from None
+        raise UsageError(f"Nothing can be written to {folder} ({reason_of(error)})", "name another folder") from None
 
 
 def scrubber_for(settings: Settings, folder: Path, patterns: Iterable[re.Pattern[str]] = ()) -> Scrubber:

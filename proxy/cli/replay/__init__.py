@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import fields
 
-from ...errors import UsageError
+from ...errors import UsageError, reason_of
 from ...logs import configure
 from ...replay.answers import BODY_FILE, STREAM_FILE, FixtureAnswer, file_of
 from ...replay.fixture import TRANSCRIPT_FILE
@@ -65,7 +65,7 @@ async def run_replay(folder: Path, options: ReplayOptions) -> int:
     unasked = [name for name in unasked if _wanted(name, options.only)]
     if not cases:
         which = "fixture of such a name" if options.only else "fixture"
-        raise UsageError(f"Nothing in {folder} can be run: no {which} has a request.json.")
+        raise UsageError(f"Nothing in {folder} can be run, because no {which} has a request.json", "name another")
     begin = time.monotonic()
     progress = Progress(len(cases), "differ")
 
@@ -82,7 +82,7 @@ async def run_replay(folder: Path, options: ReplayOptions) -> int:
         try:
             write_junit(options.junit, outcomes, unasked)
         except OSError as error:
-            raise UsageError(f"{options.junit} cannot be written: {error.strerror}.") from None
+            raise UsageError(f"{options.junit} cannot be written ({reason_of(error)})", "name another file") from None
     # An update mends what is promised, not what depends on the cuts or was not answered at all.
     mended = [options.update and outcome.answered for outcome in outcomes]
     left = [each.against_cuts if done else each.lines for each, done in zip(outcomes, mended, strict=True)]
@@ -105,7 +105,7 @@ def _update(outcome: Outcome) -> bool:
         if outcome.case.stale:
             _replace(folder / TRANSCRIPT_FILE, outcome.case.transcript.encode())
     except OSError as error:
-        raise UsageError(f"Nothing can be written to {folder}: {error.strerror}.") from None
+        raise UsageError(f"Nothing can be written to {folder} ({reason_of(error)})", "make it writable") from None
     return True
 
 

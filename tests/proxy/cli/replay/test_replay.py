@@ -84,7 +84,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(replay: Command, folder
     done = replay(folder, "--update")
     assert (done.returncode, done.stderr) == (
         2,
-        f"tagcall: Nothing can be written to {folder / ONE}: Is a directory.\n",
+        f"tagcall: Nothing can be written to {folder / ONE} (Is a directory): make it writable.\n",
     )
 
 
