@@ -147,10 +147,10 @@ def _offered(tools: Iterable[Reader], hosted: set[str]) -> Iterator[Reader]:
 
 def _with_examples(tool: Reader) -> JsonValue:
     """Its `input_schema`, in which JSON Schema has a place for examples."""
-    schema, examples = tool.get("input_schema"), tool.get("input_examples")
-    if isinstance(schema, dict) and isinstance(examples, list) and examples:
-        return {**schema, "examples": examples}
-    return schema
+    schema, examples = tool.object("input_schema"), tool.get("input_examples")
+    if schema is not None and isinstance(examples, list) and examples:
+        return {**schema.raw, "examples": examples}
+    return None if schema is None else schema.raw
 
 
 def _is_deferred(tool: Reader) -> bool:

@@ -152,6 +152,11 @@ def test_a_placeholder_says_that_there_is_more_to_find() -> None:
     assert (names(chosen), chosen.searchable) == (["read"], True)
 
 
+def test_a_schema_that_is_no_object_is_refused_by_the_name_that_its_client_knows() -> None:
+    with pytest.raises(RequestError, match=r"tools\[0\]\.input_schema"):
+        parsed({**READ, "input_schema": []})
+
+
 def test_a_deferred_tool_whose_name_is_no_string_is_refused() -> None:
     with pytest.raises(RequestError, match=r"tools\[0\]\.name"):
         parsed({**FETCH, "name": {}})
