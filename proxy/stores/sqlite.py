@@ -131,6 +131,7 @@ class SqliteKeyValue:
     ) -> bool:
         async with self._database() as database:
             async with _transaction(database):
+                self._held = False
                 for key in require:
                     async with database.execute(IS_THERE, (key, self._clock())) as cursor:
                         if await cursor.fetchone() is None:
@@ -145,7 +146,6 @@ class SqliteKeyValue:
                 # Each call costs a way to the thread and back, so equal statements in a row go together.
                 for statement, group in groupby(steps, key=itemgetter(0)):
                     await database.executemany(statement, [parameters for _, parameters in group])
-            self._held = False
             await self._forget(database, len(changes))
         return True
 
@@ -169,7 +169,7 @@ class SqliteKeyValue:
     async def _be_patient(self, database: aiosqlite.Connection, waited: float) -> None:
         """Sets how long SQLite waits for the file's lock. The seconds that the operation has `waited` for its turn
         count: if another process holds the file, all operations wait together only once. Later ones, such as the next
-        steps of a request, do not wait again until something could be written.
+        steps of a request, do not wait again until one of them gets the lock.
 
         A short wait is always left, for a process that holds the file for a write.
         """

@@ -142,6 +142,21 @@ async def test_who_holds_the_file_holds_up_all_that_wait_only_once(
                 assert time.perf_counter() - begun - one < 5 * one
 
 
+async def test_who_holds_the_file_anew_is_waited_for_also_behind_a_change_that_was_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.stores.sqlite.BUSY_TIMEOUT", 400)
+    async with SqliteKeyValue(tmp_path / "r.db") as keys:
+        for _ in range(2):
+            with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                begun = time.perf_counter()
+                with pytest.raises(StoreError):
+                    await keys.commit([Put("a", b"1", 60)])
+                assert time.perf_counter() - begun > 0.2, "it waited for the lock"
+            assert not await keys.commit([Put("a", b"1", 60)], require=["absent"])
+
+
 async def test_a_full_disk_is_a_store_error_and_what_was_there_stays(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     async with KeyedStore(SqliteKeyValue(path)) as store:
