@@ -199,6 +199,8 @@ def _check_texts(lines: Iterable[_Line]) -> None:
                 deltas[item].append(delta)
             case {"method": "error", "params": {"willRetry": True}}:
                 deltas.clear()  # the model begins again
+            case {"method": "item/started", "params": {"item": {"id": str(item)}}}:
+                deltas.pop(item, None)  # likewise
             case {"method": "item/completed", "params": {"item": {"id": str(item), "text": str(text)}}}:
                 told = "".join(deltas.pop(item, ()))
                 if not text or text.startswith(told):

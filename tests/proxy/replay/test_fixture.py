@@ -135,12 +135,16 @@ def test_a_text_that_goes_on_behind_its_deltas_or_is_left_out_contradicts_nothin
     assert len(methods(jsonl(lines))) == 5
 
 
-def test_a_message_that_is_begun_again_is_compared_with_its_own_deltas() -> None:
-    lines = [asked("hi"), *answered(["Hel", "lo"])]
-    lines[3:3] = [
-        said(0.0, "item/agentMessage/delta", turnId="U", itemId="I", delta="Broken"),
+@pytest.mark.parametrize(
+    "again",
+    [
         said(0.0, "error", turnId="U", willRetry=True, error={"message": "lost"}),
-    ]
+        said(0.0, "item/started", turnId="U", item={"type": "agentMessage", "id": "I", "text": ""}),
+    ],
+)
+def test_a_message_that_is_begun_again_is_compared_with_its_own_deltas(again: Message) -> None:
+    lines = [asked("hi"), *answered(["Hel", "lo"])]
+    lines[3:3] = [said(0.0, "item/agentMessage/delta", turnId="U", itemId="I", delta="Broken"), again]
     assert len(methods(jsonl(lines))) == 7
 
 
