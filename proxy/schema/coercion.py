@@ -1,7 +1,7 @@
 """Make arguments fit the tool's schema where that loses nothing: `"5"` for a number is 5.
 
-A repaired call that lacks a required argument is doubtful: the repair may have lost it. A call with an unknown member
-beside its arguments is doubtful as well, unless the member is a remark, which is dropped.
+A repaired call that lacks a required argument is doubtful, unless that may be null: the repair may have lost it. A call
+with an unknown member beside its arguments is doubtful as well, unless the member is a remark, which is dropped.
 
 A value changes only if the schema asks for another type than a string, by a plain `type`, alone or in an `anyOf` with
 null. Any other `anyOf`, `$ref` and the like are left alone, and so is a value that fits. An empty value of an optional
@@ -324,7 +324,8 @@ def fit(
 ) -> Coerced | Doubtful:
     """The arguments with what stands `beside` them and belongs in them, coerced.
 
-    Doubtful if it belongs nowhere, or if what is required is missing from a call that was `repaired`.
+    Doubtful if it belongs nowhere, or if what is required is missing from a call that was `repaired`, and may not be
+    null.
     """
     strays = [(key, value) for key, value in beside if folded_key(key) not in _NO_PARAMETERS]
     if not (strays or wanted.required):
@@ -345,9 +346,10 @@ def fit(
         # With a gap in the arguments it may be what belongs there.
         if missing or not _is_remark(key, value, wanted):
             return Doubtful(f"{key!r} stands beside the arguments")
-    # A parameter of such a name may be what stands beside the arguments, and nobody can tell.
-    if missing if repaired else missing & _OURS:
-        return Doubtful(f"the arguments have no {', '.join(map(repr, sorted(missing)))}")
+    # A parameter of such a name may be what stands beside the arguments, and nobody can tell. What may be null was
+    # hardly lost by the repair: it is what models leave out.
+    if lost := (missing - {*wanted.or_null} if repaired else frozenset()) | (missing & _OURS):
+        return Doubtful(f"the arguments have no {', '.join(map(repr, sorted(lost)))}")
     coerced = coerce(arguments, wanted)
     beside_them = [Coercion.LIFTED] * len(lifted) + [Coercion.REMARK] * len(left)
     return replace(coerced, coercions=(*beside_them, *coerced.coercions))

@@ -381,6 +381,20 @@ def test_a_repaired_call_without_what_is_required_is_doubtful(schema: str) -> No
     assert fit('{"n": 5}', wanted, repaired=False) == Coerced('{"n": 5}')
 
 
+def test_a_repaired_call_may_leave_out_what_may_be_null() -> None:
+    """A strict tool has no optional members, so models leave those out in every notation."""
+    schema = '{"properties": {"must": {}, "may": {"type": ["integer", "null"]}, "id": {"type": ["string", "null"]}}, '
+    wanted = read_parameter_types(schema + '"required": ["must", "may"]}')
+    added = Coerced('{"must": 5, "may": null}', (Coercion.LEFT_OUT,))
+    assert fit('{"must": 5}', wanted, repaired=True) == fit('{"must": 5}', wanted) == added
+    assert fit("{}", wanted, repaired=True) == Doubtful("the arguments have no 'must'")
+    assert fit('{"must": 5}', wanted, beside=[("other", "6")], repaired=True) == Doubtful(
+        "'other' stands beside the arguments"
+    )
+    wanted = read_parameter_types(schema + '"required": ["must", "id"]}')
+    assert fit('{"must": 5}', wanted, repaired=True) == Doubtful("the arguments have no 'id'")
+
+
 NOTE = read_parameter_types('{"properties": {"path": {}, "size": {"type": "integer"}}, "required": ["path"]}')
 
 

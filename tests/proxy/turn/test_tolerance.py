@@ -18,7 +18,7 @@ from proxy.contracts import (
 )
 from proxy.errors import BackendError
 from proxy.turn import CallRelease, TurnOptions
-from tests.proxy.turn.playing import ask, keyless_model, play
+from tests.proxy.turn.playing import READ_A, ask, keyless_model, play
 from tests.support.memory_backend import USAGE, pieces
 
 SCHEMA = '{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}'
@@ -112,16 +112,27 @@ async def test_a_strict_tool_is_checked_after_that() -> None:
     assert not outcome.report.again
 
 
-async def test_a_strict_tool_takes_what_its_author_calls_optional_as_null() -> None:
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        READ_A,
+        READ_A.replace("arguments", "parameters"),
+        READ_A.replace('"', "'"),
+        READ_A.removesuffix("</tool_call>"),
+        "<tool_call>\n<function=read_note>\n<parameter=path>\na.md\n</parameter>\n</function>\n</tool_call>",
+    ],
+)
+async def test_a_strict_tool_takes_what_its_author_calls_optional_as_null(answer: str, strict: bool) -> None:
     """SDKs write such a parameter as one that is required and may be null; models leave it out."""
     schema = (
         '{"type":"object","properties":{"path":{"type":"string"},"line":{"anyOf":[{"type":"integer"},{"type":"null"}]}},'
         '"required":["path","line"],"additionalProperties":false}'
     )
-    request = ask(registry=ToolRegistry([Tool("read_note", None, schema, strict=True)]))
-    outcome = await play(write_call("read_note", '{"path": "a.md"}'), request=request)
+    request = ask(registry=ToolRegistry([Tool("read_note", None, schema, strict=strict)]))
+    outcome = await play(answer, request=request)
     assert outcome.calls == [("read_note", '{"path": "a.md", "line": null}')]
-    assert dict(outcome.report.counts["repaired"]) == {"added_null": 1}
+    assert outcome.report.counts["repaired"]["added_null"] == 1
     assert not outcome.report.again
 
 
