@@ -26,7 +26,7 @@ from proxy.settings import Settings
 from proxy.stores import make_store
 from tests.support.codex_programs import child_environment, installed_programs
 from tests.support.heard import next_heard
-from tests.support.patience import PATIENCE
+from tests.support.patience import NEVER, PATIENCE
 from tests.support.processes import all_gone, app_servers
 from tests.support.scripted_model import Message, Reply, ScriptedModel
 
@@ -116,6 +116,7 @@ def test_a_unix_socket_is_refused_in_one_sentence_where_there_is_none(monkeypatc
 
 async def test_macos_starts_the_program_itself_which_ends_with_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("proxy.rpc.stdio.EXIT_AFTER_EOF", NEVER)
     code = "import os, sys\nprint(os.getppid(), os.getsid(0) == os.getpid(), flush=True)\nsys.stdin.read()"
     child = await ChildTransport.start(Launch([sys.executable, "-c", code], {"PATH": os.environ["PATH"]}))
     assert await next_heard(child) == f"{os.getpid()} True\n".encode()

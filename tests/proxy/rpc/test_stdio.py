@@ -23,7 +23,8 @@ def python(code: str) -> Launch:
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
 
 
-async def test_lines_go_in_and_come_out() -> None:
+async def test_lines_go_in_and_come_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "EXIT_AFTER_EOF", NEVER)
     transport = await ChildTransport.start(python(ECHO))
     await transport.send(b'{"id":1}\n')
     assert await next_heard(transport) == b'{"id":1}\n'
