@@ -43,8 +43,8 @@ SELDOM = 20_000
 
 # Time is no property of the code: a busy machine must not fail a test. In CI the examples are always the same.
 EXAMPLES = int(os.environ.get("TAGCALL_TEST_EXAMPLES", "20"))
-settings.register_profile("here", deadline=None, max_examples=EXAMPLES)
-settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True)
+settings.register_profile("here", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("here"), derandomize=True)
 # With a mutant a test runs some hundred times: few examples, none of them shrunk or kept.
 settings.register_profile(
     "mutants",
