@@ -11,7 +11,6 @@ This module knows where the text and the blocks are, and where the answer ends. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import StringIO
 
 from msgspec import Struct
 
@@ -98,8 +97,8 @@ class Reading:
         self.text = shown = ShownText(plan, attempt, outlet, report, lines, early=early)
         self._calls = PassedCalls(gate, attempt, report, outlet, shown, held=held)
         self._parser = self._new_parser() if plan.reads_calls else None
-        # The text between the blocks, as the model wrote it.
-        self._said = StringIO()
+        # The text between the blocks, as the model wrote it: the pieces themselves, which others keep as well.
+        self._said: list[str] = []
         # Whether the parser is in the middle of a call: its text is of the arguments.
         self._in_call = False
         self.end = AnswerEnd()
@@ -107,7 +106,7 @@ class Reading:
     @property
     def said(self) -> str | None:
         """The text between the blocks, as the model wrote it; None where more came behind its end."""
-        return None if self.end.goes_on or self.end.leftover else self._said.getvalue()
+        return None if self.end.goes_on or self.end.leftover else "".join(self._said)
 
     def receive(self, batch: Sequence[BackendEvent]) -> list[TurnEvent]:
         """Turn events for a batch of backend events; adjacent text is read in one piece."""
@@ -136,7 +135,7 @@ class Reading:
         if not error:
             self._calls.finish()
             if self._plan.offers and not self._plan.demands:
-                self._calls.look_for_text(self._said.getvalue()[:LOOKED_AT])
+                self._calls.look_for_text("".join(self._said)[:LOOKED_AT])
         return self._outlet.take()
 
     @property
@@ -336,7 +335,7 @@ class Reading:
         if self.end.over:
             self._pass_over(text)
             return
-        self._said.write(text)
+        self._said.append(text)
         self.text.feed(text)
         if self._plan.request.stop:
             self._look_for_stop()
