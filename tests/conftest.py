@@ -55,7 +55,8 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-settings.load_profile("mutants" if "MUTANT_UNDER_TEST" in os.environ else "ci" if os.environ.get("CI") else "here")
+SAME = os.environ.get("CI") or os.environ.get("TAGCALL_TEST_SAME_EXAMPLES")
+settings.load_profile("mutants" if "MUTANT_UNDER_TEST" in os.environ else "ci" if SAME else "here")
 
 
 @pytest.fixture(autouse=True, scope="session")
