@@ -22,6 +22,7 @@ from parser import HELD_ANSWERS, json_scan, live_call
 from parser.beginnings import growing
 from parser.foreign import OPENING
 from parser.prose import tags
+from proxy.cli.record.scrub import _known_key
 from proxy.turn.filters.masking import _begins
 
 from .support.adversaries import Adversary, adversaries
@@ -72,7 +73,7 @@ MADE: Mapping[tuple[str, str], Callable[[], list[re.Pattern[str]]]] = {
     ("proxy/cli/eval/results.py", "markup"): lambda: [re.compile(r"^\[(?:read_note|search)\b", re.MULTILINE)],
     # A person's own, on what they type, and for their recordings.
     ("proxy/cli/record/options.py", "_pattern"): lambda: [re.compile("sk-aaaa")],
-    ("proxy/cli/record/scrub.py", "_known_keys"): lambda: [re.compile("sk-aaaa")],
+    ("proxy/cli/record/scrub.py", "_known_key"): lambda: [_known_key("sk-aaaa"), _known_key("sk")],
     ("proxy/cli/record/scrub.py", "_known_homes"): lambda: [re.compile(r"/home/a(?=/|\b)")],
     ("proxy/turn/filters/masking.py", "_begins"): lambda: [_begins("0")],
 }
