@@ -190,9 +190,10 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         headers["openai-processing-ms"] = str(round(entry.elapsed_ms))
         if entry.turn.warnings:
             headers[WARNING] = "; ".join(entry.turn.warnings)[:MOST_WARNED]
-        if entry.turn.tools and entry.stream is False:
+        answered = entry.failed is None
+        if entry.turn.tools and entry.stream is False and (said := sentence_of(entry.turn, answered=answered)):
             # Names of tools may have any letters, a header has not.
-            headers[SAID] = plain(sentence_of(entry.turn)[:MOST_SAID])
+            headers[SAID] = plain(said[:MOST_SAID])
     headers["Server"] = "tagcall"
     if app[STOPPING].is_set():  # its client should ask on elsewhere, or later
         response.force_close()

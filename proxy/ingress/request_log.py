@@ -142,8 +142,8 @@ class RequestLog(Struct):
         }
         if self.usage is not None:
             line |= {name: getattr(self.usage, name) for name in TOKENS}
-        if self.model is not None:
-            line["said"] = sentence_of(turn)
+        if self.model is not None and (said := sentence_of(turn, answered=line["outcome"] == "done")):
+            line["said"] = said
         if self.failed is not None:
             line |= {"error": self.failed.code or self.failed.type, "error_status": self.failed.status}
             if self.failed.code == "origin_not_allowed":

@@ -19,8 +19,11 @@ from .reason import Fate, Reason
 from .report import TurnReport
 
 
-def sentence_of(report: TurnReport) -> str:
-    """What came of the turn, without what failed outside of it. No stop, and no capital at its beginning."""
+def sentence_of(report: TurnReport, *, answered: bool) -> str:
+    """What came of the turn, without what failed outside of it. No stop, and no capital at its beginning.
+
+    Empty if there is nothing to tell of one that was not `answered`.
+    """
     left = calls_left(report)
     again = _asked_again(report, left) if report.again else ""
     called = "; ".join(_all_called(report, left))
@@ -28,7 +31,9 @@ def sentence_of(report: TurnReport) -> str:
     why_none = f"no call left: {fault_of(lost)}" if lost else ""
     nothing = "answered with nothing" if report.answered_nothing else ""
     parts = [*filter(None, [again, called, why_none, nothing])]
-    return "; ".join(parts) or _plain_answer(len(report.tools), report.conversation.results)
+    if answered and not parts:
+        return _plain_answer(len(report.tools), report.conversation.results)
+    return "; ".join(parts)
 
 
 def _plain_answer(tools: int, results: int) -> str:

@@ -242,7 +242,7 @@ class TurnRecord:
             "path": self.route,
             "model": self.model,
             "state": self.state.value,
-            "said": None if self.over is None else sentence_of(self.report),
+            "said": self._said(),
             "question": self.question,
             "tools": len(self.report.tools),
             "attempts": self.report.attempt + 1,
@@ -256,6 +256,10 @@ class TurnRecord:
             "error": error and (error.code or error.type),
             "words": self.kept is not None,
         }
+
+    def _said(self) -> str | None:
+        answered = self.state in {TurnState.DONE, TurnState.INCOMPLETE}
+        return None if self.over is None else sentence_of(self.report, answered=answered) or None
 
 
 def _nothing() -> None:

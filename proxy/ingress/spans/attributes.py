@@ -57,12 +57,13 @@ def came_of_it(entry: RequestLog, model: str, end: TurnFinished | TurnFailed | N
     told: dict[str, str | bool | int | float | list[str]] = {
         "gen_ai.response.model": model,
         "tagcall.outcome": _outcome(entry, end),
-        "tagcall.said": sentence_of(report),
         "tagcall.reasons": [str(reason) for reason in report.reasons],  # older SDKs take no subclass of `str` in a list
         "tagcall.calls": list(report.calls),
         "tagcall.tools": len(report.tools),
         "tagcall.attempts": report.attempt + 1,
     }
+    if said := sentence_of(report, answered=isinstance(end, TurnFinished)):
+        told["tagcall.said"] = said
     if isinstance(end, TurnFinished):
         told |= {theirs: getattr(end.usage, ours) for ours, theirs in TOKENS.items()}
     if end is not None:

@@ -49,7 +49,7 @@ def test_of_two_equal_calls_the_one_of_the_later_answer_left() -> None:
         ),
         note(Reason.GOOD, fate=Fate.CALL, attempt=1),
     ]
-    assert sentence_of(report) == (
+    assert sentence_of(report, answered=True) == (
         "asked again: the arguments did not fit search (query is missing), and the second answer did; called search"
     )
 
@@ -59,7 +59,7 @@ def test_what_arguments_hold_is_not_in_it() -> None:
     ruling = Ruling(Fate.CALL, Reason.ARGUMENTS_MISFIT, "search")
     problem = "'my secret' is not of type 'integer'"
     report.notes.append(BlockNote(attempt=0, ruling=ruling, name="search", problem=problem))
-    assert sentence_of(report) == "called search although its arguments do not fit"
+    assert sentence_of(report, answered=True) == "called search although its arguments do not fit"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,14 @@ def test_what_arguments_hold_is_not_in_it() -> None:
     [((), "answered"), (("a",), "1 tool offered, none asked for"), (("a", "b"), "2 tools offered, none asked for")],
 )
 def test_without_a_call_it_counts_the_tools(tools: tuple[str, ...], said: str) -> None:
-    assert sentence_of(TurnReport(tools=tools)) == said
+    assert sentence_of(TurnReport(tools=tools), answered=True) == said
+
+
+def test_of_a_turn_that_was_not_answered_it_says_why_and_not_how_it_was_answered() -> None:
+    report = TurnReport(tools=("search",))
+    assert sentence_of(report, answered=False) == ""
+    report.notes.append(note(Reason.UNDECLARED, "rm"))
+    assert sentence_of(report, answered=False) == f"no call left: {NOT_OFFERED}"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,7 @@ async def test_the_end_of_a_tool_loop_does_not_read_as_a_fault(results: int, sai
     found = [ToolResult(call.call_id, (Text("Two notes."),)) for call in calls]
     conversation = Transcript((UserTurn((Text("How many?"),)), *calls, *found))
     outcome = await play("There are two.", request=ask(transcript=conversation))
-    assert sentence_of(outcome.report) == said
+    assert sentence_of(outcome.report, answered=True) == said
 
 
 def cut(text: str) -> Script:
@@ -147,7 +154,8 @@ def cut(text: str) -> Script:
     ],
 )
 async def test_what_came_of_a_turn(answers: list[Script], changes: dict[str, Any], said: str) -> None:
-    assert sentence_of((await play(*answers, request=ask(**changes))).report) == said
+    report = (await play(*answers, request=ask(**changes))).report
+    assert sentence_of(report, answered=True) == said
 
 
 def test_a_block_that_cannot_be_read_and_is_shown_is_said_to_be() -> None:
