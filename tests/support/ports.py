@@ -11,7 +11,7 @@ import socket
 # Below those that a system gives away by itself, to a server on port 0 or to a client: none of them takes one that is
 # free for a moment. So are those of a Redis in cluster mode for its neighbours, which are 10,000 above its own.
 _PORTS = range(10_000, 22_000)
-# A port is claimed by the UDP port that stands so far above it. Its own UDP port may be wanted: Caddy serves HTTP/3 there.
+# A port is claimed by the UDP port so far above it. Its own may be wanted: Caddy serves HTTP/3 there.
 _CLAIM = len(_PORTS)
 
 
