@@ -12,7 +12,7 @@ import re
 LONG = 8
 
 # One word, or several as in the name of a column: no letter changes its case within a word, and there is no digit.
-_WORD = r"[A-Za-z]?(?:[a-z]+|[A-Z]+)"
+_WORD = r"[A-Za-z](?:[a-z]+|[A-Z]*)"
 _WORDS = re.compile(rf"{_WORD}(?P<more>(?:[ ._-]{_WORD})*)")
 
 # How keys begin that say whose they are, and what else is in them.
